@@ -14,7 +14,7 @@ PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constra
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
-run: $(INSTALLED) ## set up, then the city buses with all six lifetimes, from mobility to report
+run: $(INSTALLED) $(ARCHIVE) ## set up, then the city buses with all six lifetimes, from mobility to report
 	$(BIN)/beforehand run city-bus
 
 # loadgroup: all tests that share a Spark session run in one worker. It often waits for Java, others
@@ -48,9 +48,9 @@ $(BROWSER): $(INSTALLED)
 	fi
 	@touch $@
 
-# The JVMs that tests start map Spark's classes from here: half of the work of a start is done once.
+# Every JVM of this environment maps Spark's classes from here: half of the work of a start is done once.
 $(ARCHIVE): $(INSTALLED)
-	@echo "preparing Java for the tests"
+	@echo "preparing Java"
 	@PYTHONPATH=. $(BIN)/python tests/archive_java.py
 
 docs: $(INSTALLED) ## set up, then the documentation site, in build/site/index.html

@@ -25,7 +25,7 @@ ORIGINS = 10
 LACKING = 20
 HELD = (100, 1_000, 10_000, 100_000)
 OPTIONS = {
-    "marks": Options(transfer="oldest", push=True, marks_after=8, frame_bytes_max=65_536),
+    "marks": Options(transfer="oldest", push=True, digest_after=8, frame_bytes_max=65_536),
     "ids": Options(transfer="oldest", push=True, frame_bytes_max=65_536),
 }
 

@@ -15,10 +15,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from tests.sim.radio_play import Traffic, play_compiled
 
 from beforehand.sim.grid_index import GridIndex
 from beforehand.sim.radio import Air, Radio
-from beforehand.sim.radio_play import Traffic, play_compiled
 
 NODES = (50, 100, 200, 400)
 RANGE_M = 120.0

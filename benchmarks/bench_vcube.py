@@ -18,7 +18,8 @@ from multiprocessing import get_context
 from typing import Any
 
 from beforehand.events import RECEIVE
-from beforehand.sim.overlay.world import OverlaySpec, run, run_compiled
+from beforehand.sim.overlay.twin import run_compiled
+from beforehand.sim.overlay.world import OverlaySpec, run
 
 SWEEP_NODES = (16, 32, 64, 128, 256, 512, 1024)
 SWEEP_SEEDS = 30

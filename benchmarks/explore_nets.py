@@ -24,9 +24,9 @@ from typing import Any
 from beforehand.check.explore.explore import explore
 from beforehand.check.explore.liveness import find_fair_cycle
 from beforehand.check.explore.small_nets import (
+    DIGESTS,
     FULL,
     LINE,
-    MARKS,
     NEWEST,
     PAIR,
     PUSH,
@@ -52,15 +52,17 @@ SOON = Lifetimes(3, 3, skew_us=2)
 DELTA: dict[str, Any] = {"lifetimes": SOON, "lifetimes_us": (3,)}
 TWO_LIVES: dict[str, Any] = {"lifetimes": Lifetimes(5, 5, skew_us=0), "lifetimes_us": (2, 5)}
 SHIFTS: dict[str, Any] = {"shift_us": 9, "shift_span_us": 9}
-FULL_MARKS = Options(transfer="newest", push=True, marks_after=0, capacity=1)
+FULL_DIGESTS = Options(transfer="newest", push=True, digest_after=0, capacity=1)
 LATE_NEWS = Flow(window=1, offers_max=1, pushes_max=1, stall_us=4_000_000)
 
 CONTACTS: dict[str, Case] = {
     "triangle, three messages": epidemic_net(NEWEST, TRIANGLE, (1, 1, 1)),
     "triangle, three pushed messages": epidemic_net(PUSH, TRIANGLE, (1, 1, 1)),
     "triangle, three messages of two nodes": epidemic_net(NEWEST, TRIANGLE, (2, 1, 0)),
-    "line, version vectors, three messages, a flap": epidemic_net(MARKS, LINE, (1, 1, 1), flaps=1),
-    "line, version vectors, two messages, a flap": epidemic_net(MARKS, LINE, (1, 1, 0), flaps=1),
+    "line, version vectors, three messages, a flap": epidemic_net(
+        DIGESTS, LINE, (1, 1, 1), flaps=1
+    ),
+    "line, version vectors, two messages, a flap": epidemic_net(DIGESTS, LINE, (1, 1, 0), flaps=1),
     "line, a loss, a double, a crash": epidemic_net(
         RETRY, LINE, (1, 0, 0), losses=1, doubles=1, crashes=1
     ),
@@ -68,12 +70,14 @@ CONTACTS: dict[str, Case] = {
     "pair, two messages, a loss, a crash": epidemic_net(RETRY, PAIR, (1, 1), losses=1, crashes=1),
     "line, pushes, a flap, a crash": epidemic_net(PUSH, LINE, (1, 0, 0), flaps=1, crashes=1),
     "line, version vectors, a flap, a crash": epidemic_net(
-        MARKS, LINE, (1, 0, 0), flaps=1, crashes=1
+        DIGESTS, LINE, (1, 0, 0), flaps=1, crashes=1
     ),
     "line, capacity 1, three messages": epidemic_net(FULL, LINE, (1, 1, 1)),
     "triangle, capacity 1, two messages": epidemic_net(FULL, TRIANGLE, (1, 1, 0)),
     "line, capacity 1, two messages, a flap": epidemic_net(FULL, LINE, (1, 1, 0), flaps=1),
-    "line, capacity 1, version vectors, a flap": epidemic_net(FULL_MARKS, LINE, (1, 1, 0), flaps=1),
+    "line, capacity 1, version vectors, a flap": epidemic_net(
+        FULL_DIGESTS, LINE, (1, 1, 0), flaps=1
+    ),
     "pair, capacity 1, two messages, a crash": epidemic_net(FULL, PAIR, (1, 1), crashes=1),
 }
 TIMED: dict[str, Case] = {

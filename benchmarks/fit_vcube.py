@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from beforehand.events import BROADCAST, DELIVER, RECEIVE
-from beforehand.sim.overlay.world import Law, OverlayRun, OverlaySpec, run_compiled
+from beforehand.sim.overlay.twin import run_compiled
+from beforehand.sim.overlay.world import Law, OverlayRun, OverlaySpec
 
 REDUCTION = {16: 3.33, 32: 7.36, 64: 12.87, 128: 15.36, 256: 24.54, 512: 26.79, 1024: 28.79}
 SEVERAL = {16: 3.02, 32: 5.77, 64: 9.05, 128: 11.04, 256: 15.41, 512: 16.70, 1024: 19.14}

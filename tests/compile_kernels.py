@@ -1,7 +1,7 @@
-"""Has the kernels that take seconds to compile compiled, once, and kept on disk.
+"""Compile once, and keep on disk, the kernels that take seconds to compile.
 
 `make test` does so while types are checked, which keeps one processor busy. Otherwise the workers
-of pytest and those of Spark would all begin with compiling the same.
+of pytest and of Spark would all compile the same kernels first.
 """
 
 from beforehand.mobility.generators import walkers
@@ -12,7 +12,8 @@ from beforehand.sim.contacts.summary import summarise
 from beforehand.sim.contacts.twin import compile_world
 from beforehand.sim.drift import Drift, measure
 from beforehand.sim.drift_figures import figure_dials
-from beforehand.sim.overlay.world import OverlaySpec, run_compiled
+from beforehand.sim.overlay.twin import run_compiled
+from beforehand.sim.overlay.world import OverlaySpec
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import Phase, settings
 
 from beforehand.doctor import CHROMIUM_HINT
-from tests import quick_java
+from tests.documentation import build_site
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,9 +32,11 @@ settings.register_profile(
 
 COSTLY = {"browser", "imports", "report", "said", "simulated", "table"}
 """Fixtures of a module that take seconds: made once, in the worker that has all their tests."""
+SHARED = ("site",)
+"""Fixtures that tests of several files use and that take seconds: made in one worker, once."""
 STREAMS = ("tests/observe/", "tests/commands/")
-"""The tests below these share one Spark session, all others a second one: in a single worker they
-take longer than everything else together."""
+"""Tests below these folders share one Spark session, all other Spark tests a second one. In a
+single worker they would take longer than all other tests together."""
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist, which reads the groups in the same hook
@@ -47,20 +49,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         elif item.get_closest_marker("spark"):
             # A test that starts a Spark of its own shares nothing with the others.
             item.add_marker(pytest.mark.xdist_group(item.nodeid))
+        elif shared := fixtures.intersection(SHARED):
+            item.add_marker(pytest.mark.xdist_group(*shared))
         elif COSTLY & fixtures:
             item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
     items.sort(key=_turn)
 
 
 def _turn(item: pytest.Item) -> int:
-    """The longest first, so that all workers are busy to the end: 450 mutants come last."""
+    """Return the rank of a test: the longest tests run first, so that all workers are busy to the
+    end; mutants come last."""
     if "spark" in getattr(item, "fixturenames", ()):
         return 0
     return 1 if item.get_closest_marker("spark") or item.get_closest_marker("slow") else 2
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say that the browser tests did not run: of a skipped test only a letter is seen."""
+    """Report that the browser tests did not run: pytest shows only a letter for a skipped test."""
     skipped = terminalreporter.stats.get("skipped", [])
     count = sum("browser" in getattr(report, "keywords", ()) for report in skipped)
     if count:
@@ -70,16 +75,24 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """One session for all tests marked `spark`, started by the first of them."""
+    """Yield the one session of all tests marked `spark`; the first of them starts it."""
     from beforehand.spark.session import open_session
 
-    with open_session("local[2]", app="tests", small=True, conf=quick_java.SHARED_CONF) as session:
+    with open_session("local[2]", app="tests", small=True) as session:
         yield session
 
 
 @pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the built documentation. Its configuration makes every warning an error."""
+    folder = tmp_path_factory.mktemp("site")
+    assert build_site(folder) == ""
+    return folder
+
+
+@pytest.fixture(scope="session")
 def shared_data() -> Path:
-    """Real traces, which stay outside the repository."""
+    """Return the folder of real traces, which are not part of the repository."""
     folder = REPO.parent / "shared" / "data"
     if not folder.is_dir():
         pytest.skip("no real traces here: they are expected in `../shared/data`")

@@ -1,8 +1,8 @@
-"""Notices that a process waits for something that never happens.
+"""Detect that a process waits for something that never happens.
 
-Most mutants of code that waits fail in this way. How long a wait takes says little: on a busy
-machine, a sound process waits for a CPU. Therefore only time in which no thread runs or waits for
-a CPU counts, and none while the process has children, which may do the work.
+Most mutants of code that waits fail in this way. The duration of a wait proves little: on a busy
+machine, a correct process waits for a CPU. So only time in which no thread runs or waits for a CPU
+counts, and none while the process has children, which may do the work.
 """
 
 from __future__ import annotations

@@ -37,14 +37,14 @@ NOT_RUN = {
     "beforehand observe events": "starts Spark; tests/observe runs it",
     "beforehand observe sample": "starts Spark; tests/observe runs it",
 }
-"""By how they begin: why they are only looked at."""
+"""The reason why a command is parsed and not run, by the beginning of the command."""
 EXIT_CODES = {
     "beforehand verify hosts.csv": 1,  # a delivery in it is late
     "beforehand verify events.parquet": 1,  # the log of the fixture is one with a story
     "beforehand status out/": 3,  # nothing of it is there yet
     "beforehand doctor": None,  # it depends on the machine
 }
-"""By how they begin, where it is not 0."""
+"""The exit code by the beginning of the command, where it is not 0."""
 
 
 def commands(text: str) -> Iterator[str]:
@@ -60,7 +60,7 @@ RUN = [pair for pair in ALL if not pair[0].startswith(tuple(NOT_RUN))]
 
 @pytest.fixture
 def place(tmp_path, monkeypatch):
-    """A folder with all the files that the documents name, as far as they do not come with us."""
+    """Return a folder with the files that the documents name and that the repository lacks."""
     monkeypatch.chdir(tmp_path)
     feed = write_feed(tmp_path / "feed")
     with zipfile.ZipFile(tmp_path / "feed.zip", "w") as packed:
@@ -94,7 +94,7 @@ def place(tmp_path, monkeypatch):
 
 
 def arguments(command: str) -> list[str]:
-    """Of the command, made short: no Spark, few seeds."""
+    """Return the arguments of a command in a short form: no Spark, few seeds."""
     words = shlex.split(command)[1:]
     if words[0] == "run" and "--dry-run" not in words:
         words.append("--dry-run")

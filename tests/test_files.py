@@ -1,10 +1,11 @@
-"""Files in and out: whole or not at all, never over something that is no file, with an error if
-that fails."""
+"""Files are written completely or not at all, never in place of something else, and a failure is an
+error."""
 
 from __future__ import annotations
 
 import errno
 import os
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -104,6 +105,21 @@ def test_a_folder_that_is_read_only_is_refused(tmp_path, monkeypatch):
         check_file_target(tmp_path / "x")
     with pytest.raises(InputError, match="cannot be written to"):
         check_folder_target(tmp_path / "x")
+
+
+@pytest.mark.parametrize("name", [".", "/", "new", "there"])
+def test_a_folder_is_tried_from_inside_and_the_root_of_the_system_has_no_other_error(
+    tmp_path, monkeypatch, name
+):
+    """`report /` ended as a fault of this program, and `--out .` wrote into the folder above."""
+    (tmp_path / "there").mkdir()
+    monkeypatch.chdir(tmp_path)
+    tried = []
+    monkeypatch.setattr("beforehand.files._refuse_read_only", lambda _: None)
+    monkeypatch.setattr("beforehand.files._try_to_write", lambda file, _: tried.append(file.parent))
+    check_folder_target(Path(name))
+    inside = {"/": Path("/"), "there": tmp_path / "there"}
+    assert tried == [inside.get(name, tmp_path)]
 
 
 def test_a_byte_that_changed_in_a_parquet_file_is_noticed(tmp_path):

@@ -1,4 +1,4 @@
-"""Only a process that waits for something that never happens is idle."""
+"""Only a process that waits for an event that never comes counts as idle."""
 
 import contextlib
 import os

@@ -1,10 +1,10 @@
-"""Every deliberate bug is killed by the test that is named for it.
+"""Each deliberate bug is killed by its named test.
 
-A mutant is a change of the source text: a row of name, place, text before, text after and killer in
-one of the tables of `tests/mutants/`. How places and killers are named is said in
-`tests/mutant_index.py`. The named test must fail with the change (and pass without it, which the
-rest of the suite shows). `tests/mutant_server.py` changes functions in a process that has imported
-everything; where that is not possible or not noticed, the test runs on a changed copy.
+A mutant is a change of the source text: a row of title, place, text before, text after and killer
+in one of the tables of `tests/mutants/`. `tests/mutant_index.py` defines how places and killers are
+named. The named test must fail with the change, and pass without it, which the rest of the suite
+shows. `tests/mutant_server.py` changes functions in a process that has imported everything. Where
+that is not possible or has no effect, the test runs on a changed copy of the package.
 """
 
 import contextlib
@@ -56,8 +56,9 @@ def _mode(tests):
 
 
 def _group(killer):
-    """A worker that has collected a file of killers gets all mutants for them. One worker has all
-    that are not compiled, for it needs a server of its own for them."""
+    """Return the group of a mutant: one worker gets all mutants whose killers are in one file,
+    because it has collected that file. One worker gets all mutants without compilation, because
+    they need a server of their own."""
     try:
         file = INDEX.killer(killer).partition("::")[0]
     except AssertionError:  # told by `test_every_mutant_finds_its_place_and_its_killer`
@@ -134,7 +135,8 @@ def test_the_named_test_kills_the_mutant(
 
 
 def run_on_a_copy(folder, file, text, test):
-    """For what is more than a function, or runs in a process of its own: all is imported anew."""
+    """Run a test on a changed copy, with all imports anew: for changes beyond a function, and for
+    code in another process."""
     shutil.copytree(REPO / "src", folder / "src", ignore=shutil.ignore_patterns("*.egg-info"))
     (folder / file).write_text(text)
     for stale in (folder / file).parent.glob(f"__pycache__/{Path(file).stem}.*"):
@@ -153,7 +155,7 @@ def run_on_a_copy(folder, file, text, test):
 
 
 def test_every_mutant_finds_its_place_and_its_killer():
-    """All that do not, in one list: they are many after functions were renamed."""
+    """The failure lists all of them, because a rename breaks many at once."""
     problems = []
     for mutant in MUTANTS:
         *change, killer = mutant.values

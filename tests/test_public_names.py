@@ -1,4 +1,4 @@
-"""The public names are a decision: a change of them changes this file."""
+"""The public names are pinned here: changing them changes this file."""
 
 import ast
 import importlib.metadata

@@ -5,21 +5,11 @@ import re
 import sys
 from urllib.parse import unquote, urldefrag
 
-import pytest
-
 import beforehand
 import beforehand.lab
 import beforehand.protocols
 from beforehand.commands.shell.dispatch import COMMANDS
-from tests.documentation import build_site
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    """The folder of the built site. Its configuration makes every warning an error."""
-    folder = tmp_path_factory.mktemp("site")
-    assert build_site(folder) == ""
-    return folder
+from tests.documentation import REPO, build_site
 
 
 def test_the_site_documents_every_public_name(site):
@@ -73,6 +63,12 @@ def test_a_dead_link_is_found(tmp_path):
 
 def test_without_the_script_diagrams_stay_text_and_the_build_warns(tmp_path):
     """The theme would otherwise load the script from a server."""
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "index.md").write_text("```mermaid\nsequenceDiagram\n    a->>b: m\n```\n")
+    (tmp_path / "mkdocs.yml").write_text(
+        f"INHERIT: {REPO / 'mkdocs.yml'}\nplugins: [search]\nextra_css: []\nnav: [index.md]\n"
+        f"docs_dir: docs\nhooks: [{REPO / 'tools' / 'offline_diagrams.py'}]\n"
+    )
     (tmp_path / "hidden").mkdir()
     (tmp_path / "hidden" / "sitecustomize.py").write_text(
         "import importlib.metadata as metadata\n"
@@ -80,9 +76,9 @@ def test_without_the_script_diagrams_stay_text_and_the_build_warns(tmp_path):
         "metadata.files = lambda name: [] if name == 'mermaidx' else files(name)\n"
     )
     path = ":".join([str(tmp_path / "hidden"), *filter(None, sys.path)])
-    printed = build_site(tmp_path / "site", PYTHONPATH=path)
+    printed = build_site(tmp_path / "site", tmp_path / "mkdocs.yml", PYTHONPATH=path)
     assert "diagrams stay text: the package mermaidx carries no assets/mermaid.js" in printed
-    page = (tmp_path / "site" / "concepts.html").read_text()
+    page = (tmp_path / "site" / "index.html").read_text()
     assert "sequenceDiagram" in page
     assert 'class="mermaid"' not in page
     assert "mermaid.min.js" not in page

@@ -1,4 +1,4 @@
-"""Temporary names have the process in them; the next process removes what killed ones left."""
+"""Temporary names contain the process; the next process removes files of killed ones."""
 
 from __future__ import annotations
 
@@ -68,10 +68,10 @@ def test_names_are_unique_across_machines(monkeypatch):
     [
         (f".x.parquet.{own_name()}", 0, True),
         (f".x.parquet.{own_name().replace(str(os.getpid()), '999999999')}", 0, False),
-        (".x.parquet.elsewhere-12-0123abcd", 0, True),  # who knows
+        (".x.parquet.elsewhere-12-0123abcd", 0, True),  # the owner is unknown
         (".x.parquet.elsewhere-12-0123abcd", 30, False),
         (".hidden", 30, True),
-        (".x.parquet.elsewhere-12", 30, True),  # no name of ours
+        (".x.parquet.elsewhere-12", 30, True),  # not a temporary name of this package
     ],
     # Else each worker of the suite would have names of its own.
     ids=("ours", "ended", "elsewhere", "old", "hidden", "no-name"),

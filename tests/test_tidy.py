@@ -1,4 +1,4 @@
-"""The house rules that a machine can check, and for each a sample that breaks it."""
+"""The rules for code that a machine can check, each with a sample that breaks it."""
 
 from __future__ import annotations
 
@@ -64,8 +64,10 @@ MAY_IMPORT = {
     "observe": ("observe", "protocols", "sim", "kernels", "spark", *EVERYWHERE),
     # Reads datasets: whatever wrote them, their columns are the contract.
     "report": ("report", "papers", "protocols.registry", *EVERYWHERE),
+    # Logs in, a picture of a few events out.
+    "diagram": ("diagram", "play", "verify", "logs", "kernels", *EVERYWHERE),
     # Logs and traces in, one page out.
-    "play": ("play", "verify", "kernels", "mobility", *EVERYWHERE),
+    "play": ("play", "verify", "logs", "kernels", "mobility", *EVERYWHERE),
     "doctor": ("spark.java", *EVERYWHERE),
     "lab": ("lab", "lazy", "mobility", "sim", "pipeline", "report", "export", *EVERYWHERE),
     # All but the importer is imported when it is first used.
@@ -102,7 +104,7 @@ GENERATED = re.compile(
 
 
 def read_modules(package: Path) -> dict[str, str]:
-    """Source text by dotted name, without the name of the package itself."""
+    """Return the source text by dotted name, without the name of the package itself."""
     modules = {}
     for path in sorted(package.rglob("*.py")):
         parts = path.relative_to(package).with_suffix("").parts
@@ -112,7 +114,7 @@ def read_modules(package: Path) -> dict[str, str]:
 
 
 def read_texts(suffixes: Iterable[str] | None = None) -> dict[str, str]:
-    """Every text file that we write, by path from the top of the repository."""
+    """Return the text files of the repository by path."""
     # In a linked worktree `.git` is a file, and says where the repository is.
     paths = [path for path in REPO.iterdir() if path.is_file() and path.name != ".git"]
     paths += [path for folder in FOLDERS for path in (REPO / folder).rglob("*") if path.is_file()]
@@ -126,7 +128,7 @@ def read_texts(suffixes: Iterable[str] | None = None) -> dict[str, str]:
 
 
 def our_imports(text: str, modules: Iterable[str]) -> set[str]:
-    """The modules of ours that a source imports, anywhere in it."""
+    """Return the modules of the package that a source imports, anywhere in it."""
     known = {f"beforehand.{name}" for name in modules}
     named = set()
     for node in ast.walk(ast.parse(text)):
@@ -153,9 +155,9 @@ def wrong_way(module: str, imports: Iterable[str]) -> list[str]:
 
 
 def cycle(imports: Mapping[str, Iterable[str]]) -> list[str]:
-    """Rooms that import each other in a ring, the first of them again at the end; else empty.
+    """Return rooms that import each other in a cycle, the first one again at the end; else empty.
 
-    A room is a folder of the package with all below it, or a module that lies in none.
+    A room is a folder of the package with everything below it, or a module that is in none.
     """
     graph: dict[str, set[str]] = {}
     for module, names in imports.items():
@@ -170,7 +172,7 @@ def cycle(imports: Mapping[str, Iterable[str]]) -> list[str]:
 
 
 def dead_modules(imports: Mapping[str, Iterable[str]], packages: Iterable[str]) -> list[str]:
-    """Modules that no other module imports."""
+    """Return the modules that no other module imports."""
     alive = {name for module, names in imports.items() for name in names if name != module}
     found = {module for module in imports if module.rpartition(".")[0] in BY_NAME}
     return sorted(set(imports) - alive - found - {*ENTRY_POINTS, *STANDALONE, *packages})
@@ -205,7 +207,7 @@ def unfinished(text: str) -> list[str]:
 
 
 def vague_names(path: str, text: str) -> list[str]:
-    """A file, class or function with a name that means only "useful"."""
+    """Return the files, classes and functions whose name means only "useful"."""
     named = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     names = [node.name for node in ast.walk(ast.parse(text)) if isinstance(node, named)]
     names += PurePath(path).with_suffix("").parts

@@ -47,7 +47,7 @@ def commands_of(block: Block) -> list[Typed]:
 
 
 def matches(shown: str, printed: str) -> bool:
-    """Tell whether the output is what the page shows, `...` being anything."""
+    """Return whether the output matches the page, where `...` matches anything."""
     lines = [line.rstrip() for line in printed.strip("\n").splitlines()]
     pattern = "".join(
         r"(?:.*\n)*?" if line.strip() == "..." else re.escape(line.rstrip()) + r"\n"

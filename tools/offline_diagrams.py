@@ -22,8 +22,8 @@ PACKAGE, SUFFIX = "mermaidx", "assets/mermaid.js"
 SHA256 = "74d7c46dabca328c2294733910a8aa1ed0c37451776e8d5295da38a2b758fb9b"
 """Of `dist/mermaid.min.js` in the npm package mermaid 11.16.0."""
 SCRIPT = "assets/mermaid.min.js"
-PARTICIPANT_PX, FLOWCHART_PX = 150, 480
-"""The least widths of a participant of a sequence, and of a flowchart: text stays readable."""
+PARTICIPANT_PX, CHART_PX = 150, {"flowchart": 480, "stateDiagram": 640}
+"""The least widths of a participant of a sequence, and of charts: text stays readable."""
 DIAGRAM = re.compile(r'<pre class="mermaid">(.*?)</pre>', re.DOTALL)
 
 
@@ -70,6 +70,7 @@ def _framed(diagram: re.Match[str]) -> str:
     """Return a diagram in a frame that scrolls where the diagram would become unreadably small."""
     text = diagram[1]
     participants = len(re.findall(r"^ *participant ", text, re.MULTILINE))
-    least_px = participants * PARTICIPANT_PX or FLOWCHART_PX * ("flowchart" in text)
+    chart_px = next((px for kind, px in CHART_PX.items() if kind in text), 0)
+    least_px = participants * PARTICIPANT_PX or chart_px
     frame = f'<div class="diagram" style="--least-width: {least_px}px">'
     return f'{frame}<pre class="mermaid">{text}</pre></div>'

@@ -1,4 +1,4 @@
-"""A hook of mkdocs: add the documents at the top of the repository to the site.
+"""A hook of mkdocs: choose the pages of the site, and add the documents of the repository to it.
 
 The site links to them as `project/NAME.md`. In the repository the pages link to `../NAME.md`.
 """
@@ -25,6 +25,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         text = IN_DOCS.sub("](../", (root / name).read_text(encoding="utf-8"))
         files.append(File.generated(config, f"{FOLDER}/{name}", content=text))
     return files
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """Remove the page for missing addresses: only a server at the root of a domain can use it."""
+    (Path(config.site_dir) / "404.html").unlink(missing_ok=True)
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:

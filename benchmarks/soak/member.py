@@ -63,7 +63,7 @@ class Log(EventLog):
 
 
 def live(script: NodeScript, place: Place) -> None:
-    """Run a node until it is told to stop or is killed."""
+    """Run a node until the stop command arrives or the node is killed."""
     asyncio.run(_Life(script, place).run())
 
 

@@ -101,7 +101,7 @@ class Switch:
         self._poll.unregister(fd)
 
     def part(self, sides: list[int]) -> None:
-        """Partition the network: only nodes of the same side hear each other."""
+        """Partition the network: only nodes of the same side receive each other's packets."""
         self._side = sides or [0] * len(self._ports)
 
     def plug(self, at: int, is_in: bool) -> None:

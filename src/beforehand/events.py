@@ -25,6 +25,8 @@ LINKS_SUFFIX = ".links.parquet"
 """The end of the name of the links that lie beside the event log of a simulation."""
 PASTS_FILE, POSITIONS_FILE = "pasts.parquet", "positions.parquet"
 PASTS_SUFFIX, POSITIONS_SUFFIX = f".{PASTS_FILE}", f".{POSITIONS_FILE}"
+LINKS_FILE, PHASES_FILE, FRAMES_FILE = "links.parquet", "phases.parquet", "frames.parquet"
+"""Beside the log of a run of cells: wires and the cells of hosts, handoff phases, radio frames."""
 PLAY_FILE = "play.html"
 """The page in a results folder that plays its first run."""
 BESIDE = (LINKS_SUFFIX, PASTS_SUFFIX, POSITIONS_SUFFIX)
@@ -76,10 +78,12 @@ class About(msgspec.Struct, frozen=True, omit_defaults=True):
     names: tuple[str, ...] = ()
     """The names of the nodes by number."""
     protocol: str | None = None
-    """The protocol of a simulation. This and the next three are None if the log does not say."""
+    """The protocol of a simulation. This and the next four are None if the log does not say."""
     lifetime_us: int | None = None
     range_m: float | None = None
     """The radio range, where the nodes have places."""
+    stations: int | None = None
+    """In a world of cells: the first so many nodes are stations, the others are hosts."""
     skew_us: int | None = None
     """The largest difference between the clocks of two nodes."""
     doubts: tuple[str, ...] = ()

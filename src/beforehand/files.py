@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 MANIFEST = "manifest.json"
 """The file beside a result that describes how it was made, with length and digest of each file."""
+SCENARIO_FILE = "scenario.json"
+"""The file of a finished run with its parameters, which the report reads."""
 ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?=/)(?://([^/]*))?(.*)")
 """A scheme of two letters or more, an optional host, and a path. `Path` makes one slash of two."""
 WRITE_HINT = "is there room on the disk, and may you write there?"
@@ -119,7 +121,7 @@ def replaced(path: Path) -> Iterator[Path]:
 
 
 def _partial(target: Path) -> Path:
-    return target.with_name(f".{target.name}.{own_name()}")
+    return target.parent / f".{target.name}.{own_name()}"
 
 
 def _unwritable(path: Path, error: OSError) -> InputError:
@@ -225,7 +227,7 @@ def check_folder_target(path: Path) -> None:
         hint = "give the path of a folder, there or not"
         raise InputError(f"not a folder: {there}", where=str(path), hint=hint)
     _refuse_read_only(there)
-    _try_to_write(_partial(there / path.name), path)
+    _try_to_write(there / f".{path.name}.{own_name()}", path)
 
 
 def local_place(address: str | Path) -> Path:
@@ -259,7 +261,7 @@ def _refuse_irregular(path: Path) -> None:
         raise InputError("a folder, where a file is to be written", where=str(path), hint=hint)
     if path.exists() and not path.is_file():
         hint = "give the name of a file"
-        problem = "not a regular file: nothing is put in its place"
+        problem = "not a regular file, so it is not replaced"
         raise InputError(problem, where=str(path), hint=hint)
 
 

@@ -26,7 +26,7 @@ class Promise:
         """Return whether no delivery is ever late."""
         return "late" in self.broken_by
 
-    def tell_late(self, late: int, deliveries: int) -> str:
+    def describe_late(self, late: int, deliveries: int) -> str:
         """Return what a verdict has to say about the late deliveries; empty if nothing."""
         if self.is_sure or not (late or self.orders):
             return ""

@@ -1,4 +1,4 @@
-"""Debian's Chromium without a screen, driven over a pair of pipes: no port, no extra package.
+"""Drive Debian's Chromium without a screen over a pair of pipes: no port, no extra package.
 
 The protocol is that of the developer tools: JSON objects, each ended by a zero byte, on the file
 descriptors 3 (to the browser) and 4 (from it).
@@ -127,12 +127,12 @@ class Chromium:
         return answer["result"].get("value")
 
     def requests(self) -> list[str]:
-        """Everything the page asked for, by address."""
+        """Return the addresses that the page requested."""
         sent = [e for e in self.events if e.get("method") == "Network.requestWillBeSent"]
         return [event["params"]["request"]["url"] for event in sent]
 
     def complaints(self) -> list[str]:
-        """Errors and warnings of the page, as they would be seen in the console."""
+        """Return the errors and warnings of the page, as the console shows them."""
         found = []
         for event in self.events:
             method, params = event.get("method"), event.get("params", {})
@@ -145,7 +145,7 @@ class Chromium:
         return found
 
     def prefer(self, scheme: str, media: str = "") -> None:
-        """Light or dark; screen or print."""
+        """Set the preferred colour scheme and the medium of the page."""
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         self.call("Emulation.setEmulatedMedia", media=media, features=features)
 

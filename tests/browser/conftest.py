@@ -1,4 +1,4 @@
-"""All browser tests run in one worker: they share one browser and the pages it shows."""
+"""Run all browser tests in one worker: they share one browser and the pages it shows."""
 
 import pytest
 

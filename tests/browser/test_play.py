@@ -2,17 +2,15 @@
 
 import json
 
-import numpy as np
-import pyarrow.parquet as pq
 import pytest
 
 from beforehand.cli import main
 from tests.browser.chromium import Chromium
+from tests.play.agreement import compare
 from tests.play.made_up import HOSTILE, late_log, simulate_buses
 
 pytestmark = pytest.mark.browser
 SHOWN = "window.beforehand && beforehand.marks.shown"
-NEVER = 0x7FFFFFFF
 WIDTHS = (390, 600, 719, 720, 1000, 1100, 1280, 1920)
 
 
@@ -172,52 +170,7 @@ def test_every_control_has_a_name(page):
 
 
 def test_receptions_and_waiting_equal_the_log(page, log):
-    table = pq.read_table(log).to_pydict()
-    start = min(table["t_us"])
-    ms = [(t - start) // 1000 for t in table["t_us"]]
-    rows = list(
-        zip(
-            ms,
-            table["node"],
-            table["kind"],
-            table["origin"],
-            table["seq"],
-            table["sender"],
-            strict=True,
-        )
-    )
-    done = {}
-    for t, node, kind, origin, seq, _ in rows:
-        if kind == "deliver":
-            done.setdefault((node, origin, seq), t)
-    received = {}
-    for t, node, kind, origin, seq, sender in rows:
-        if kind == "receive":
-            received.setdefault((node, origin, seq), (t, sender))
-    draw = np.random.default_rng(1)
-    keys = list(received)
-    picked = [keys[i] for i in draw.choice(len(keys), min(3000, len(keys)), replace=False)]
-    wanted = [[received[k][0], done.get(k, NEVER), received[k][1]] for k in picked]
-    found = page.evaluate(
-        "(() => { const { model } = beforehand, at = new Map();"
-        "for (let m = 0; m < model.messages; m++)"
-        " at.set(model.origin[m] + ':' + model.seqText(m), m);"
-        f"return {json.dumps([[int(x) for x in k] for k in picked])}.map(([n, o, s]) => {{"
-        "const row = model.rowOf(n, at.get(o + ':' + s));"
-        "return [model.recT[row], model.recEnd[row], model.recSender[row]]; }); })()"
-    )
-    assert found == wanted
-    instants = [int(t) for t in draw.integers(0, max(ms), 25)]
-    waits = [t + 1 for k, (t, _) in received.items() if done.get(k, NEVER) > t + 1]
-    instants += [waits[i] for i in draw.choice(len(waits), 25)]
-    waiting = [sum(t <= x < done.get(k, NEVER) for k, (t, _) in received.items()) for x in instants]
-    counted = page.evaluate(
-        f"{json.dumps(instants)}.map((t) => {{ const {{ model }} = beforehand; let n = 0;"
-        "for (let i = 0; i < model.receptions; i++) n += model.recT[i] <= t && model.recEnd[i] > t;"
-        "return n; })"
-    )
-    assert counted == waiting
-    assert max(waiting) > 0
+    assert compare(page, log) == (3000, 50)
 
 
 def test_violations_open_with_their_proof_and_hostile_names_stay_text(browser, pages):

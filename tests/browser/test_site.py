@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tests.browser.chromium import Chromium
-from tests.documentation import REPO, build_site
+from tests.documentation import REPO
 
 pytestmark = pytest.mark.browser
 PHONE, DESK = 390, 1280
@@ -18,13 +18,6 @@ WIDER = """[...document.querySelectorAll('.md-content *')].filter(part =>
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("site")
-    build_site(folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
 def browser(tmp_path_factory):
     with Chromium(tmp_path_factory.mktemp("profile")) as opened:
         offline = {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0}
@@ -33,7 +26,7 @@ def browser(tmp_path_factory):
 
 
 def pages_of(site):
-    """All but the page for wrong addresses: a server shows it at any depth, a folder never does."""
+    """Return all pages of the site."""
     return sorted(set(site.rglob("*.html")) - {site / "404.html"})
 
 

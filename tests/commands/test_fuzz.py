@@ -101,7 +101,7 @@ TROUBLES = {
 
 @pytest.mark.parametrize("trouble", TROUBLES)
 def test_a_failure_with_each_kind_of_fault_is_replayed_exactly(trouble, capsys, monkeypatch):
-    """Wrong is what has the trouble in it: so it is still in the shrunk and the replayed run."""
+    """A run counts as wrong if it has the fault, so the shrunk and the replayed run have it too."""
 
     def problems(family, net):
         if TROUBLES[trouble](net):

@@ -194,7 +194,7 @@ CASES: dict[str, tuple[tuple[str, int, str], ...]] = {
         ("{zoo}/contacts --loss nan --retry 1s", 2, "not a share"),
         ("{zoo}/contacts --loss 1 --retry 1s", 2, "not a share"),
         ("{zoo}/contacts --retry 0s", 2, "longer than zero"),
-        ("{zoo}/contacts --retry 1us --loss 1%", 2, "sooner than any answer"),
+        ("{zoo}/contacts --retry 1us --loss 1%", 2, "shorter than any answer takes"),
         ("{zoo}/contacts --capacity 0", 2, "from 1 on"),
         ("{zoo}/contacts --capacity [[", 2, "from 1 on"),
         ("{zoo}/contacts --capacity " + "[" * 5000, 2, "from 1 on"),
@@ -204,6 +204,7 @@ CASES: dict[str, tuple[tuple[str, int, str], ...]] = {
         ("{zoo}/contacts --events {zoo}/none/x", 2, "no such folder"),
         ("{zoo}/contacts --events {zoo}/contacts/x", 2, "no such folder"),
         ("{zoo}/contacts --events {zoo}/folder", 2, "a folder, where a file is to be written"),
+        ("{zoo}/contacts --events /", 2, "a folder, where a file is to be written"),
         ("{zoo}/contacts --events /dev/full", 2, "not a regular file"),
         ("{zoo}/contacts --events {zoo}/to-device", 2, "not a regular file"),
         ("{zoo}/contacts --events {new}/" + "x" * 250, 2, "File name too long"),
@@ -276,7 +277,11 @@ CASES: dict[str, tuple[tuple[str, int, str], ...]] = {
         ("{zoo}/toml/sound.toml --dry-run --master local[0]", 2, "not a Spark master"),
         ("{zoo}/toml/sound.toml --dry-run --master yarnn", 2, "not a Spark master"),
         ("{zoo}/toml/sound.toml --dry-run --remote http://x", 2, "not a Connect server"),
-        ("{zoo}/toml/sound.toml --dry-run --master yarn --remote sc://x", 2, "two places"),
+        (
+            "{zoo}/toml/sound.toml --dry-run --master yarn --remote sc://x",
+            2,
+            "both a master and a Connect server",
+        ),
         ("{zoo}/toml/sond.toml", 2, "sound.toml`?"),
         ("{zoo}/toml/folder.toml", 2, "no such scenario"),
         ("/dev/zero", 2, "no such scenario"),
@@ -311,7 +316,7 @@ CASES: dict[str, tuple[tuple[str, int, str], ...]] = {
                 "no-range": "longer than zero",
                 "far": "too far",
                 "seeds": "from 1 on",
-                "many-seeds": "more than can be done",
+                "many-seeds": "too large",
                 "no-lifetime": "lifetime",
                 "loss": "need a retry time",
                 "nan-loss": "not a share",
@@ -333,10 +338,10 @@ CASES: dict[str, tuple[tuple[str, int, str], ...]] = {
                 "watched": "not a text: `[1]`",
                 "often": "a shorter interval than allowed: `1us`",
                 "payload": "not a size: `-5`",
-                "overlay": "more than can be done: `1000000`",
+                "overlay": "too large: `1000000`",
                 "nan-law": "not times from 0",
-                "fat": "more than can be done",
-                "drift": "more than can be done",
+                "fat": "too large",
+                "drift": "too large",
                 "cells": "not a number: `nan`",
                 "five": "no such table: `bar`",
             }.items()
@@ -420,7 +425,7 @@ CASES: dict[str, tuple[tuple[str, int, str], ...]] = {
             (
                 f"{{zoo}}/out/{name} {{zoo}}/out/whole",
                 2,
-                "no finished run here" if name == "no-runs" else fragment,
+                "no finished run in this folder" if name == "no-runs" else fragment,
             )
             for name, fragment in DAMAGED.items()
         ),
@@ -449,7 +454,7 @@ CASES: dict[str, tuple[tuple[str, int, str], ...]] = {
     "observe": (
         ("", 2, "required"),
         ("{zoo}/stream/thin", 2, "required"),
-        (f"{{zoo}}/stream/thin {OBSERVE}", 2, "no place for the result"),
+        (f"{{zoo}}/stream/thin {OBSERVE}", 2, "no folder for the output"),
         (f"{{zoo}}/none {OBSERVE} --out {{new}}/o", 2, "no such file or folder"),
         (f"{{zoo}}/contacts {OBSERVE} --out {{new}}/o", 2, "cannot tell what to read"),
         (f"{{zoo}}/stream/below {OBSERVE} --out {{new}}/o", 2, "`more/y.json` would not be read"),
@@ -490,7 +495,7 @@ CASES: dict[str, tuple[tuple[str, int, str], ...]] = {
                 ("--epsilon 99999999d", "a wait of this length is not useful"),
             )
         ),
-        (f"{{zoo}}/stream/thin {OBSERVE} --tune", 2, "no budget"),
+        (f"{{zoo}}/stream/thin {OBSERVE} --tune", 2, "without a budget"),
         (f"{{zoo}}/stream/thin {TUNE} --out {{new}}/o", 2, "writes nothing"),
         (f"{{zoo}}/stream/thin {OBSERVE} --tune --budget 500%", 2, "not a share of the messages"),
         *(

@@ -1,4 +1,5 @@
-"""`beforehand play`: what it reads, what it refuses by name, and what it leaves alone."""
+"""`beforehand play`: inputs that it reads, inputs that it refuses by name, files that it does not
+touch."""
 
 import json
 

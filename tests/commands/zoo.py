@@ -23,7 +23,7 @@ SCENARIO = '[mobility]\ngenerator = "waypoint"\nrange = "50m"\n[[protocols]]\nna
 
 
 def make_zoo(root: Path) -> Path:
-    """Every animal in its cage."""
+    """Write all hostile files into the folder, and return their paths by name."""
     _make_bytes(root)
     _make_logs(root / "logs")
     _make_scenarios(root / "toml")
@@ -332,7 +332,7 @@ def _make_results(root: Path) -> None:
 
 
 def _make_finished(root: Path) -> None:
-    """One that is whole, and the same with one thing wrong each."""
+    """Write a finished run, and copies of it with one fault each."""
     runs = [{**make_run("causal", None, seed), "world": "contacts"} for seed in (1, 2)]
     rows = len(runs)
     sound = pa.Table.from_pylist(runs)

@@ -1,4 +1,4 @@
-"""The example of the ferry runs, and what was written down on islands and ferry is valid."""
+"""The example of the ferry runs, and the logs of islands and ferry are valid."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The example of an overlay runs, and what its members wrote down is valid."""
+"""The example of an overlay runs, and the logs of its members are valid."""
 
 from __future__ import annotations
 

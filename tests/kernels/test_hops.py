@@ -34,7 +34,7 @@ def test_hops_are_one_more_than_those_of_the_sender(rows, origins):
 
 
 def line_of(nodes):
-    """Each meets the next once, one meeting after the other."""
+    """Return a trace in which each node meets the next once, one meeting after the other."""
     met = [(i, i + 1, (10 + 10 * i) * SECOND, (15 + 10 * i) * SECOND) for i in range(nodes - 1)]
     whole = [(i, 0, 10 * (nodes + 1) * SECOND) for i in range(nodes)]
     return make_trace([str(i) for i in range(nodes)], np.array(met), np.array(whole))

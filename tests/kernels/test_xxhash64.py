@@ -1,4 +1,4 @@
-"""The hash is that of Spark, so that what was drawn with it stays drawn."""
+"""The hash equals that of Spark, so that earlier draws stay the same."""
 
 import numpy as np
 

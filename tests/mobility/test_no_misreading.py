@@ -8,7 +8,7 @@ from beforehand.errors import InputError
 from beforehand.mobility.formats.parquet import write_contacts_parquet
 from beforehand.mobility.read import READERS, detect, read
 from beforehand.mobility.trace import Trace
-from tests.mobility.test_plausible import INTERNAL, RATINGS, SNAP
+from tests.mobility.tables.test_plausible import INTERNAL, RATINGS, SNAP
 from tests.mobility.test_read import OTHER_SPELLINGS, SAMPLES
 from tests.mobility.town import write_feed
 

@@ -87,7 +87,7 @@ REFUSED_POSITIONS = [
     ("milliseconds", "node,t,x,y\na,1700000000000,0,0\n", RANGE, "name its column `time_ms`"),
     ("range of nothing", "node,t,x,y\n" + BODY, ("--range", "0m"), "longer than zero"),
     ("long ways", "node,t,x,y\na,0,-9e7,0\na,9,9e7,0\n", ("--range", "1m"), "too long for a"),
-    ("range of light", "node,t,x,y\n" + BODY, ("--range", "50000km"), "round the Earth"),
+    ("range of light", "node,t,x,y\n" + BODY, ("--range", "50000km"), "Earth's circumference"),
     ("slot of places", "node,t,x,y\n" + BODY, (*RANGE, "--slot", "5s"), "at --slot"),
     ("far walk", "0 100 0 9 0 9\n0 1 1e300 5\n", RANGE, "more than 100,000 km away"),
     ("far motion", "0 1 2 60 1e9 4\n0 5 5 60 5 5 90 1 1\n", RANGE, "more than 100,000 km away"),

@@ -121,6 +121,6 @@ def test_sightings_of_a_file_that_starts_at_zero_count_from_their_time_on(tmp_pa
     path = written(tmp_path, "0 1 2\n10 1 2\n")
     trace = read_sociopatterns(path)
     assert trace.contacts.tolist() == [[0, 1, 0, 30 * US]]
-    assert any("from its time on" in text for text in trace.understood.assumed)
+    assert any("from its time on" in text for text in trace.detected_format.assumed)
     late = written(tmp_path, "10 1 2\n")
     assert read_sociopatterns(late, slot_s=5).contacts.tolist() == [[0, 1, 5 * US, 10 * US]]

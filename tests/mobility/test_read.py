@@ -1,4 +1,4 @@
-"""`read`: the content decides; what is ambiguous, unknown or broken is refused with a way out."""
+"""`read`: the content decides; ambiguous, unknown or broken files are refused with a hint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Strictly, what would be mended in a trace is refused, each with its line."""
+"""In strict mode, each repair of a trace is refused with its line."""
 
 from __future__ import annotations
 

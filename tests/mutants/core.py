@@ -34,14 +34,14 @@ MUTANTS = [
         "test_a_message_that_comes_again_is_not_delivered_again",
     ),
     (
-        "take what waits already for new",
+        "a pending message received again counts as new",
         "Barrier.on_receive",
         "elif delivered.get(origin, LONG_AGO) >= seq or message.id in pending:",
         "elif delivered.get(origin, LONG_AGO) >= seq:",
         "test_barrier::test_a_message_that_comes_again_while_it_waits_waits_on_since_it_first_came",
     ),
     (
-        "leave those asleep who wait for what was passed over",
+        "messages that wait for a skipped message are not woken",
         "Waiting._wake",
         "        woken += waiters.pop(heappop(seqs), ())",
         "        woken += waiters.pop(seqs[0], ()) if seqs[0] == seq else []\n"
@@ -49,7 +49,7 @@ MUTANTS = [
         "test_a_later_message_of_an_origin_releases_those_waiting_for_an_earlier_one",
     ),
     (
-        "wake only the first who waits",
+        "only the first waiting message is woken",
         "Waiting._wake",
         "woken += waiters.pop(heappop(seqs), ())",
         "woken += list(waiters.pop(heappop(seqs), ()))[:1]",
@@ -65,8 +65,8 @@ MUTANTS = [
     (
         "predecessors left out by the sender's own clock",
         "Barrier._purge_barrier",
-        "    if not self._literal_deadlines:\n        passed_us -=",
-        "    if False:\n        passed_us -=",
+        "    if not self._literal_deadlines:\n        until_us -=",
+        "    if False:\n        until_us -=",
         "test_the_fixed_deadlines_keep_causal_order",
     ),
     (
@@ -77,7 +77,7 @@ MUTANTS = [
         "test_a_message_that_expires_with_its_predecessor_is_not_delivered_by_waking",
     ),
     (
-        "drop too much from a minimal barrier",
+        "a minimal barrier omits too much",
         "Barrier._deliver",
         "if barrier.get(origin, LONG_AHEAD) <= seq:",
         "if origin in barrier:",
@@ -112,7 +112,7 @@ MUTANTS = [
         "test_a_restored_node_continues_where_it_stopped",
     ),
     (
-        "do not save what was delivered",
+        "deliveries are not saved",
         "Barrier._save_delivered",
         'out.saves += [("delivered", origin, delivered[origin]) for origin in origins]',
         "pass",
@@ -182,7 +182,7 @@ MUTANTS = [
         "test_a_predecessor_that_expired_on_every_clock_is_not_named_after_a_restart",
     ),
     (
-        "keep the barrier of a node that only listens",
+        "the barrier of a node that never broadcasts is unbounded",
         "Barrier._expire",
         "if len(self._barrier) >= self._purge_barrier_at:",
         "if False:",
@@ -196,7 +196,7 @@ MUTANTS = [
         "test_after_one_deadline_the_timer_is_set_for_the_next",
     ),
     (
-        "call delivered whatever is older",
+        "every older message counts as delivered",
         "Barrier.explain",
         "if seq == last or (seq < last and seq > self._horizon_us):",
         "if seq <= last:",
@@ -217,7 +217,7 @@ MUTANTS = [
         "test_an_evicted_message_that_returns_without_its_cause_is_parked_once",
     ),
     (
-        "leave what expired first in the list under its cause",
+        "a message that expired before its cause stays in the list under the cause",
         "Waiting.expire",
         "            self._unpark(entry)\n            self._lapsed",
         "            self._lapsed",
@@ -231,7 +231,7 @@ MUTANTS = [
         "test_the_causes_of_evicted_messages_are_not_watched_for_ever",
     ),
     (
-        "sweep away the deadlines of those who wait",
+        "the sweep removes deadlines of waiting messages",
         "Waiting._sweep",
         "if self._waiters.get(origin, {}).get(seq) or (origin, seq) in self.pending:\n"
         "            watched",
@@ -239,7 +239,7 @@ MUTANTS = [
         "test_incremental_waiting_equals_recomputation_in_long_runs",
     ),
     (
-        "sweep away the deadlines of the careless",
+        "the sweep removes deadlines of messages with careless senders",
         "Waiting._sweep",
         "if self._waiters.get(origin, {}).get(seq) or (origin, seq) in self.pending:\n"
         "            watched",
@@ -254,28 +254,28 @@ MUTANTS = [
         "test_incremental_waiting_equals_recomputation_in_long_runs",
     ),
     (
-        "keep what was overtaken",
+        "overtaken messages are kept",
         "Order._give_up_late",
         "    late.clear()\n",
         "",
         "test_a_message_overtaken_by_a_later_one_of_its_origin_is_counted_and_forgotten",
     ),
     (
-        "vector clocks that do not count what was overtaken",
+        "vector clocks do not count overtaken messages",
         "Vector._deliver",
         "    if self._waiting.late:",
         "    if False:",
         "test_a_message_overtaken_by_a_later_one_of_its_origin_is_counted_and_forgotten",
     ),
     (
-        "welcome a message that names itself as its cause",
+        "a message that names itself as its cause is accepted",
         "Order.screen",
         " and id not in message.past",
         "",
         "test_a_message_that_names_itself_as_its_cause_is_refused",
     ),
     (
-        "welcome it among others",
+        "it is accepted among others",
         "Order._is_honest",
         " or message.id in message.past:\n        return False",
         ":\n        return False",
@@ -317,15 +317,15 @@ MUTANTS = [
         "test_own_broadcast_releases_a_message_that_waits_for_its_entry",
     ),
     (
-        "a clock that is no clock of the group is taken",
+        "a clock of another group is accepted",
         "plausible:Plausible.screen",
         "if self._is_clock(message.past)",
         "if True",
         "test_clock_that_no_correct_node_sends_is_refused[past0]",
     ),
     (
-        "a promise with probability is not told",
-        "promises:Promise.tell_late",
+        "a promise with probability is not reported",
+        "promises:Promise.describe_late",
         "self.is_sure or not (late or self.orders)",
         "self.is_sure or self.orders",
         "test_promise_with_probability_is_shown_even_if_nothing_is_late",

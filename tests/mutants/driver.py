@@ -9,7 +9,7 @@ MUTANTS = [
         "test_effects_are_carried_out_as_saves_sends_deliveries_and_timers",
     ),
     (
-        "tell of a broadcast after sending it",
+        "a broadcast is reported after it is sent",
         "Driver._drain",
         "        self._report_broadcasts(broadcasts)\n",
         "        port.send(node, out.sends)\n"
@@ -25,7 +25,7 @@ MUTANTS = [
         "test_a_timer_of_an_earlier_incarnation_never_fires",
     ),
     (
-        "number the timers of each life from one",
+        "the timers of each incarnation are numbered from one",
         "Driver.restart",
         "    self.incarnation += 1\n",
         "    self.incarnation += 1\n    self._ticket = 0\n",
@@ -53,21 +53,21 @@ MUTANTS = [
         "test_a_timer_that_is_due_before_1970_is_not_cancelled",
     ),
     (
-        "do what a crashed step left undone",
+        "the effects of a crashed step are carried out",
         "Driver.crash",
         "    self._timers.clear()\n    self._out.clear()\n",
         "    self._timers.clear()\n",
         "test_effects_left_undone_by_a_crash_are_not_carried_out_by_the_next_incarnation",
     ),
     (
-        "save what a crash came before",
+        "the saves that a crash cut off are written",
         "Driver._cut",
         "    if left < 0:\n        return False",
         "    left = max(left, 0)",
         "test_crash_after_counts_the_effects_carried_out_before_the_crash",
     ),
     (
-        "say nothing of what was cut off",
+        "deliveries that a crash cut off are not reported",
         "Driver._cut",
         "    self.cut_off += out.deliveries[left:]\n",
         "",
@@ -120,7 +120,7 @@ MUTANTS = [
         "test_none_deletes_a_row",
     ),
     (
-        "a store that deletes what is empty",
+        "a store deletes empty values",
         "Store.save",
         "        if value is None:",
         "        if not value:",
@@ -134,35 +134,35 @@ MUTANTS = [
         "test_keys_and_values_come_back_with_their_types",
     ),
     (
-        "take a network that lets frames overtake",
+        "a network that reorders frames is accepted",
         "_unmet",
         "if needed.fifo and not given.fifo:",
         "if False:",
         "test_fifo_links_are_refused_only_where_they_are_needed_and_not_given",
     ),
     (
-        "take a network that loses frames",
+        "a network that loses frames is accepted",
         "_unmet",
         "if needed.reliable and not given.reliable:",
         "if False:",
         "test_reliable_links_are_refused_only_where_they_are_needed_and_not_given",
     ),
     (
-        "take clocks that nothing bounds",
+        "clocks without a bound are accepted",
         "refuse_unmet",
         "(given_us is None or given_us > asked_us)",
         "(given_us is not None and given_us > asked_us)",
         "test_clocks_that_differ_by_more_than_agreed_are_refused",
     ),
     (
-        "take clocks that differ by too much",
+        "clocks that differ by too much are accepted",
         "refuse_unmet",
         "(given_us is None or given_us > asked_us)",
         "given_us is None",
         "test_clocks_that_differ_by_more_than_agreed_are_refused",
     ),
     (
-        "take a network without the links",
+        "a network without the links is accepted",
         "_unmet",
         '        return [f"{kind} links, but there are none"]',
         "        return []",
@@ -176,7 +176,7 @@ MUTANTS = [
         "test_unanswered_frames_are_repeated_by_a_timer_however_far_the_clock_fell",
     ),
     (
-        "listen to those who have gone",
+        "frames of peers without a link are accepted",
         "Epidemic.on_message",
         "    if link is None:\n        return",
         "    if link is None:\n"
@@ -202,7 +202,7 @@ MUTANTS = [
         " most once-vector, durable]",
     ),
     (
-        "listen to no member that is said to be down",
+        "frames of members reported as down are ignored",
         "VCube.on_message",
         "        self._refuse(source, problem)\n",
         "        self._refuse(source, problem)\n    if not self._live[source]:\n        return\n",

@@ -32,7 +32,7 @@ MUTANTS = [
     (
         "I3: own messages that may not be pushed are not announced either",
         "FlowControl.push",
-        "            flow.tell.update(dict.fromkeys([message.id for message in messages]))\n",
+        "            flow.to_announce.update(dict.fromkeys(ids))\n",
         "            pass\n",
         "test_own_messages_for_a_peer_without_room_are_announced_when_too_many_wait",
     ),
@@ -53,8 +53,8 @@ MUTANTS = [
     (
         "I4: announcements regardless of room",
         "LinkFlow.send_announcements",
-        "    while tell and self.room > 0:\n",
-        "    while tell:\n",
+        "    while to_announce and self.room > 0:\n",
+        "    while to_announce:\n",
         "test_a_held_announcement_omits_ids_that_the_peer_announced_meanwhile",
     ),
     (
@@ -72,14 +72,14 @@ MUTANTS = [
         "test_own_messages_for_a_peer_without_room_are_announced_when_too_many_wait",
     ),
     (
-        "I5: requests while the program does not read",
+        "I5: requests while the application does not read",
         "FlowControl.flush",
         "if flow.offers and self.is_open and flow.room > 0:",
         "if flow.offers and flow.room > 0:",
         "test_while_the_application_does_not_read_nothing_is_requested_and_pushes_become_offers",
     ),
     (
-        "I5: pushes are taken in while the program does not read",
+        "I5: pushes are processed while the application does not read",
         "PacedEpidemic._noted",
         "        if not self.flow.is_open:\n",
         "        if not ids:\n",
@@ -128,14 +128,14 @@ MUTANTS = [
         "test_messages_signed_together_share_a_frame_unless_it_would_be_less_than_half_full",
     ),
     (
-        "I6: what was evicted counts as saved",
+        "I6: an evicted message counts as saved",
         "FlowControl.removed",
         "def removed(self, ids: Collection[MessageId]) -> None:\n",
         "def removed(self, ids: Collection[MessageId]) -> None:\n    self._saved = self.step\n",
         "test_an_own_message_that_was_evicted_at_once_is_not_pushed_before_the_disk_has_it",
     ),
     (
-        "I1: what another peer sent frees the window",
+        "I1: a message of another peer frees the window",
         "Epidemic._on_data",
         "            self._sender.overtaken(requested_of, (id,))\n",
         "            self._sender.freed(requested_of)\n",
@@ -163,7 +163,7 @@ MUTANTS = [
         "test_a_message_that_came_from_another_peer_counts_until_the_first_peer_answers",
     ),
     (
-        "I7: offers are not requested when the program reads again",
+        "I7: offers are not requested when the application reads again",
         "FlowControl.on_open",
         "    if is_open:\n        self._touched",
         "    if not is_open:\n        self._touched",
@@ -172,8 +172,8 @@ MUTANTS = [
     (
         "a version vector may be sent any number of times",
         "FlowControl.on_hello",
-        "elif flow.told < (flow.hellos - 1) * (self._limits.offers_max // 2):",
-        "elif flow.told < 0:",
+        "elif flow.announced < (flow.hellos - 1) * (self._limits.offers_max // 2):",
+        "elif flow.announced < 0:",
         "test_another_version_vector_is_answered_only_if_much_was_announced_since_the_last",
     ),
     (
@@ -191,8 +191,8 @@ MUTANTS = [
         "test_only_the_latest_digest_is_sent_unless_the_peer_has_caught_up",
     ),
     (
-        "digests for a peer that has come as far",
-        "FlowControl.heard_digest",
+        "digests for a peer whose own digest covers them",
+        "FlowControl.note_digest",
         "if digest.get(origin, seq + 1) <= seq:",
         "if digest.get(origin, seq + 1) < 0:",
         "test_only_the_latest_digest_is_sent_unless_the_peer_has_caught_up",
@@ -200,12 +200,12 @@ MUTANTS = [
     (
         "announcements for a peer that has the messages",
         "PacedEpidemic._noted",
-        "        self.flow.heard(source, frame.ids)\n",
+        "        self.flow.note_known(source, frame.ids)\n",
         "        pass\n",
         "test_a_held_announcement_omits_ids_that_the_peer_announced_meanwhile",
     ),
     (
-        "anything that a peer sends is progress",
+        "any frame of a peer counts as progress",
         "Epidemic._on_data",
         "    if len(link.requested) < owed:\n        self._sender",
         "    if owed:\n        self._sender",
@@ -254,8 +254,8 @@ MUTANTS = [
         "test_a_frame_that_cannot_be_encoded_costs_a_link_and_not_the_node",
     ),
     (
-        "a digest stands for an evicted message that came again",
-        "VersionVectors.tell",
+        "a digest stands for a message that was evicted and received again",
+        "VersionVectors.send_digests",
         "            single += [id for id in ids if id[1] <= unfolded]\n",
         "",
         "test_a_returned_message_is_announced_to_a_peer_that_knows_its_successors",

@@ -2,7 +2,7 @@
 
 MUTANTS = [
     (
-        "trips of a service that is in no calendar are passed over silently",
+        "trips of a service that is in no calendar are skipped silently",
         "trips_of_day",
         'if row["service_id"] not in known:',
         'if row["service_id"] in known and not known:',
@@ -16,7 +16,7 @@ MUTANTS = [
         "test_a_repeated_row_of_frequencies_made_every_bus_twice",
     ),
     (
-        "boxes are not widened by the range, so that neighbours in other cells are missed",
+        "boxes are not widened by the range, so that nodes in other cells are missed",
         "_boxes",
         "reach = 0.5 * range_m * (1 + 1e-9) + 1e-6",
         "reach = 0.25 * range_m",
@@ -156,7 +156,7 @@ MUTANTS = [
         "test_a_town_on_the_date_line_is_one_town",
     ),
     (
-        "an export says who was there and nobody reads it",
+        "the presence rows of an export are ignored",
         "read_contacts",
         "make_trace(names, lines.indexed(met, names), spans, changes)",
         "make_trace(names, lines.indexed(met, names), None, changes)",
@@ -191,7 +191,7 @@ MUTANTS = [
         "test_strict_mode_refuses_all_repairs_in_one_error",
     ),
     (
-        "who leaves at the instant another comes is still counted",
+        "a node that leaves at the instant of another's arrival is still counted",
         "at_once_max",
         "order = np.lexsort((steps, times))",
         "order = np.lexsort((-steps, times))",

@@ -23,7 +23,7 @@ MUTANTS = [
         "test_the_blocks_do_not_matter",
     ),
     (
-        "what was delivered before it was broadcast counts as known",
+        "a delivery before its broadcast counts as known",
         "_walk",
         "        if what < 0 or premature[row]:\n",
         "        if what < 0:\n",
@@ -65,7 +65,7 @@ MUTANTS = [
         "test_a_dataset_whose_files_differ_from_its_manifest_is_missing[other]",
     ),
     (
-        "whoever broadcasts a message is believed",
+        "a broadcast by another node than the origin is accepted",
         "doubt_of_speakers",
         "    if strange:",
         "    if strange < 0:",
@@ -93,21 +93,21 @@ MUTANTS = [
         "test_a_folder_a_device_a_pipe_and_links_to_them_are_never_replaced",
     ),
     (
-        "events of no known kind are passed over",
+        "events of no known kind are skipped",
         "_log",
         '*strange_kinds(table["kind"], KINDS), ',
         "",
         "test_rows_of_an_unknown_kind_do_not_hide_a_violation[Deliver]",
     ),
     (
-        "nothing at all is valid",
+        "a log without events is valid",
         "worst",
         'return "valid" if found == {"valid"} else "unknown"',
         'return "unknown" if "unknown" in found else "valid"',
         "test_on_nothing_there_is_no_verdict",
     ),
     (
-        "a log without rows is passed over",
+        "a log without rows is skipped",
         "read_logs",
         '        yield empty_log(paths[0], where, ("there are no events in the log",))\n',
         "",
@@ -135,7 +135,7 @@ MUTANTS = [
         "test_a_run_without_a_promised_order_must_not_deliver_twice_or_unknown_messages",
     ),
     (
-        "one file of a log says what is promised",
+        "one file of a log decides the promise",
         "about_run",
         "LEAST_PROMISE if len(promises) > 1 else next(iter(promises), None)",
         "next(iter(promises), None)",
@@ -149,7 +149,7 @@ MUTANTS = [
         "test_a_log_behind_a_link_to_a_folder_was_not_judged",
     ),
     (
-        "who comes back is reached once more",
+        "a node that comes back counts as reachable twice",
         "count_reachable",
         " - overlaps(up_us[again + 1], down_us[again])",
         "",
@@ -163,7 +163,7 @@ MUTANTS = [
         "test_a_message_that_was_evicted_and_received_again_counted_as_new",
     ),
     (
-        "what was dropped and came again stays dropped",
+        "a dropped message that was received again stays dropped",
         "measure_delays",
         "is_open & (kind[rows[last]] == DROP)",
         "is_open & (_first_of_each(kind[rows] == DROP, begins) < len(rows))",
@@ -208,15 +208,26 @@ MUTANTS = [
         "test_a_failed_write_leaves_the_old_file",
     ),
     (
-        "the manifest of another dataset is believed",
+        "the manifest of another dataset is accepted",
         "Dataset.manifest",
         "    if not self.name.endswith(found.digest()):\n",
         "    if not found.stage:\n",
         "test_a_broken_or_foreign_manifest_is_refused_with_a_cure",
     ),
     (
+        "what a task leaves counts as made",
+        "stages:_make_chain",
+        "        if made is not None:\n"
+        "            job.dataset.commit(*made)\n"
+        "            names.append(job.name)\n",
+        "        names.append(job.name)\n"
+        "        if made is not None:\n"
+        "            job.dataset.commit(*made)\n",
+        "test_a_task_makes_what_follows_from_its_dataset_and_leaves_what_is_too_much",
+    ),
+    (
         "the shortest tasks are started first",
-        "AsTasks.make",
+        "AsTasks.make_with",
         "key=lambda job: -job.task.cost)",
         "key=lambda job: job.task.cost)",
         "test_all_rows_come_in_the_order_of_the_tasks_and_the_longest_start_first",
@@ -250,7 +261,7 @@ MUTANTS = [
         "test_a_late_executor_with_other_code_reports_it_and_runs_no_task",
     ),
     (
-        "what others still write is removed",
+        "files that other tasks still write are removed",
         "remove_left_behind",
         "        if owner and _is_gone(",
         "        if owner or _is_gone(",

@@ -9,14 +9,14 @@ MUTANTS = [
         "test_a_frame_for_a_full_queue_is_dropped_and_counted",
     ),
     (
-        "the compiled channel: who has sent is still in the queue",
+        "the compiled channel: a node that has sent is still in the queue",
         "air:_start",
         "    row[QUEUED] -= 1\n",
         "",
         "test_the_compiled_channel_gives_the_same_signals_as_the_python_channel",
     ),
     (
-        "hidden terminals are heard",
+        "hidden terminals are received",
         "Air._start",
         "audience = tuple(self.neighbours[node])",
         "audience = tuple(n for n in range(len(self.neighbours)) if n != node)",
@@ -88,7 +88,7 @@ MUTANTS = [
         "test_airtime_has_the_preamble_and_whole_symbols",
     ),
     (
-        "a frame is taken from those who came late",
+        "a host accepts frames requested before it entered the cell",
         "Air._end",
         "for peer in self._audience[node]:",
         "for peer in self.neighbours[node]:",

@@ -72,7 +72,7 @@ MUTANTS = [
         "test_an_idle_process_does_not_stall_the_others",
     ),
     (
-        "what cannot be read is believed",
+        "unreadable rows are accepted",
         "_stamps",
         "c = np.where(is_readable, c, -1)",
         "c = np.where(is_readable, c, 0)",
@@ -100,7 +100,7 @@ MUTANTS = [
         "test_an_idle_observer_wakes_and_flushes_all_messages",
     ),
     (
-        "a row that waits forgets what was carried with it",
+        "a waiting row loses its carried columns",
         "_let_out",
         "waiting = state.waiting.take(np.searchsorted(state.tickets, tickets))",
         "waiting = state.waiting.slice(0, len(tickets))",
@@ -135,7 +135,7 @@ MUTANTS = [
         "test_an_observer_that_has_ended_is_forgotten_and_one_that_is_flushed_is_not",
     ),
     (
-        "a bounded run lets out what is idle",
+        "a bounded run delivers rows of idle observers",
         "_stream_worker.work",
         "elif acts and (due_us",
         "elif (due_us",

@@ -93,7 +93,7 @@ MUTANTS = [
         "test_a_log_in_parts_is_the_log_in_one[1000]",
     ),
     (
-        "the cores play and say nothing",
+        "the cores play a run without reporting the reason",
         "_played",
         'return _Played(run_one(trace, spec, on_done=on_done), "cores", why)',
         'return _Played(run_one(trace, spec, on_done=on_done), "cores", "")',

@@ -2,14 +2,14 @@
 
 MUTANTS = [
     (
-        "a frame may be as large as it likes",
+        "a frame may have any size",
         "Codec._refuse_unread",
         "if len(data) > self.bytes_max:",
         "if False:",
         "test_an_oversized_frame_is_refused_before_it_is_decoded",
     ),
     (
-        "a frame is read before its size is looked at",
+        "a frame is parsed before its size is checked",
         "Codec._read",
         "    self._refuse_unread(data)\n"
         "    try:\n"
@@ -20,7 +20,7 @@ MUTANTS = [
         "test_an_oversized_frame_is_refused_before_it_is_decoded",
     ),
     (
-        "any version will do",
+        "any version is accepted",
         "Codec._refuse_unread",
         "if data[0] != WIRE_VERSION:",
         "if False:",
@@ -34,35 +34,35 @@ MUTANTS = [
         "contract/test_codec::test_the_wire_has_not_changed",
     ),
     (
-        "any seq is taken, also those that stand for long ago and long ahead",
+        "any seq is accepted, also LONG_AGO and LONG_AHEAD",
         "base:",
         "MessageId = tuple[NodeId, Int62]",
         "MessageId = tuple[NodeId, int]",
         "test_values_of_other_types_are_refused",
     ),
     (
-        "a VCube takes message 0",
+        "a VCube accepts message 0",
         "vcube.frames:",
         "msgspec.Meta(ge=1, lt=1 << 62)",
         "msgspec.Meta(ge=0, lt=1 << 62)",
         "test_values_of_other_types_are_refused",
     ),
     (
-        "sets are written as they come",
+        "sets are written unsorted",
         "Codec.__init__",
         'msgspec.msgpack.Encoder(order="deterministic")',
         "msgspec.msgpack.Encoder()",
         "test_the_same_set_gives_the_same_bytes_in_whatever_order_it_was_made",
     ),
     (
-        "sets of ints and names are written as they come",
+        "sets of ints and names are written unsorted",
         "codec:_plain",
         "        return in_order(value)\n",
         "        return list(value)\n",
         "test_the_same_set_gives_the_same_bytes_in_whatever_order_it_was_made",
     ),
     (
-        "a second encoding of a frame is taken",
+        "a second encoding of a frame is accepted",
         "Codec.decode",
         "if self._pack(frame) != data:",
         "if False:",
@@ -83,14 +83,14 @@ MUTANTS = [
         "test_any_bytes_decode_to_a_frame_or_raise_the_codec_error",
     ),
     (
-        "what a frame says of itself is not asked",
+        "the `flaw` of a frame is not checked",
         "Codec._read",
         "    if flaw:\n",
         "    if False:\n",
         "test_a_duplicate_message_in_a_frame_is_refused",
     ),
     (
-        "frames are sent that no peer takes",
+        "frames that no peer accepts are sent",
         "Codec.encode",
         "        self._read(data)\n",
         "",
@@ -111,7 +111,7 @@ MUTANTS = [
         "test_ids_are_cut_to_size_and_none_is_lost",
     ),
     (
-        "a proof weighs nothing",
+        "a proof has no size",
         "epidemic.frames:message_bytes",
         " + len(message.proof)",
         "",
@@ -132,14 +132,14 @@ MUTANTS = [
         "test_a_proof_of_one_group_does_not_verify_in_another",
     ),
     (
-        "fields are signed without their borders",
+        "fields are signed without their boundaries",
         "signed_bytes",
         "_encode((*signed, message.stamp) if message.stamp else signed)",
         'repr((*message.id, *message.past, group)).replace("\'", "").encode() + message.payload',
         "test_the_border_between_two_fields_is_signed_too",
     ),
     (
-        "no proof is proof enough",
+        "a message without a proof counts as proven",
         "Proofs.is_proven",
         "    if not message.proof:\n        return False\n",
         "",

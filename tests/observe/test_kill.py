@@ -1,8 +1,7 @@
-"""Kill -9 in the middle of a stream, go on from the checkpoint: nothing lost, nothing twice."""
+"""After kill -9 in the middle of a stream, its checkpoint continues it: each row comes once."""
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -16,7 +15,6 @@ import pytest
 
 from beforehand.observe.files import Stream, order_stream, order_table
 from beforehand.observe.settings import Plan
-from tests import quick_java
 from tests.observe.drifting import drifting_rows
 
 OBSERVERS, EVENTS, FILES = 4, 24_000, 8
@@ -24,16 +22,16 @@ PLAN = Plan(epsilon_us=10_000, delta_us=10_000, wait_percent=60, elements=2)
 SECONDS_MAX = 300
 
 JOB = """
-import json, sys
+import sys
 from pathlib import Path
 from beforehand.observe.files import Stream, order_stream
 from beforehand.observe.settings import Plan
 from beforehand.spark.session import open_session
 
-folder, out, checkpoint = map(Path, sys.argv[2:])
+folder, out, checkpoint = map(Path, sys.argv[1:])
 stream = Stream(folder=folder, out=out, checkpoint=checkpoint, files_per_batch=2)
 plan = Plan(epsilon_us=10_000, delta_us=10_000, wait_percent=60, elements=2)
-with open_session("local[2]", small=True, conf=json.loads(sys.argv[1])) as spark:
+with open_session("local[2]", small=True) as spark:
     order_stream(spark, stream, plan, until="empty")
 """
 
@@ -49,7 +47,7 @@ def write_events(folder: Path) -> None:
 
 
 def batches(checkpoint: Path, log: str) -> set[str]:
-    """The numbers that Spark wrote down in one of its logs."""
+    """Return the batch numbers in one of Spark's logs."""
     return {path.name for path in (checkpoint / "spark" / log).glob("[0-9]*")}
 
 
@@ -57,7 +55,7 @@ def start(scratch: Path, *paths: Path) -> subprocess.Popen[bytes]:
     # A session of its own: what is killed is this job and the Java that it started. It cannot
     # clean up, so its temporary files go where ours go.
     return subprocess.Popen(
-        [sys.executable, "-c", JOB, json.dumps(quick_java.SHARED_CONF), *map(str, paths)],
+        [sys.executable, "-c", JOB, *map(str, paths)],
         env=os.environ | {"TMPDIR": str(scratch), "SPARK_LOCAL_DIRS": str(scratch)},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -66,7 +64,7 @@ def start(scratch: Path, *paths: Path) -> subprocess.Popen[bytes]:
 
 
 def kill_in_the_middle(job: subprocess.Popen[bytes], checkpoint: Path, after: int) -> None:
-    """While a batch is under way: it is in the log of offsets and not in that of commits."""
+    """Kill the job while a batch is in progress: its offsets are logged and its commit is not."""
     ends = time.monotonic() + SECONDS_MAX
     while time.monotonic() < ends:
         begun, done = batches(checkpoint, "offsets"), batches(checkpoint, "commits")

@@ -116,7 +116,7 @@ def test_files_of_one_time_of_modification_were_read_in_another_order_unmarked(s
         os.utime(stream.folder / name, (1_700_000_000, 1_700_000_000))
     told: list[str] = []
     few = structs.replace(stream, files_per_batch=2)
-    counts = order_stream(streaming, few, PLAN, until="read", tell=told.append)
+    counts = order_stream(streaming, few, PLAN, until="read", note=told.append)
     assert counts["unsorted_files"] > 0
     assert any("was read after files of the same time of modification" in text for text in told)
     whole = structs.replace(

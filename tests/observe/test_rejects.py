@@ -38,7 +38,7 @@ BAD = {
     r'{"process": 1, "time": "2026-01-01T00:00:01Z", "x": 1, "y": "\\\\\uDE00!"}': NO_LETTER,
     '{"process": 1, "time": "2026-01-01T00:00:01Z", "x": 1, "y": "caf\ufffd"}': NO_TEXT,
 }
-"""The letter that stands for broken bytes is written as one of them, see `write`."""
+"""`write` replaces this letter by a byte that is not UTF-8."""
 
 
 class Outcome(NamedTuple):
@@ -69,7 +69,7 @@ def streaming(spark):
 
 @pytest.fixture(scope="module", params=["table", "stream"])
 def outcome(request, streaming, tmp_path_factory) -> Outcome:
-    """Good lines in a first file; in a later one all that are bad, and a new column."""
+    """Order good lines in a first file, and all bad lines and a new column in a later one."""
     top = tmp_path_factory.mktemp(request.param)
     folder, out = top / "in put", top / "out"
     folder.mkdir()
@@ -83,12 +83,12 @@ def outcome(request, streaming, tmp_path_factory) -> Outcome:
         for number in range(2, 18):
             write(folder / f"{number:02}.jsonl", line_of(0, x=-number))
         write(folder / "99.jsonl", *later)
-        counts = order_table(streaming, folder, out, PLAN, tell=told.append)
+        counts = order_table(streaming, folder, out, PLAN, note=told.append)
     else:
         stream = Stream(folder=folder, out=out, checkpoint=top / "state")
         order_stream(streaming, stream, PLAN, until="read")
         write(folder / "99.jsonl", *later)
-        counts = order_stream(streaming, stream, PLAN, until="empty", tell=told.append)
+        counts = order_stream(streaming, stream, PLAN, until="empty", note=told.append)
     rows = streaming.read.parquet(str(out)).where("x >= 0").orderBy("delivered_seq").collect()
     return Outcome(counts, told, rows, read_rejects(folder_of_rejects(out)))
 
@@ -171,19 +171,19 @@ def test_whole_milliseconds_were_taken_for_microseconds(streaming, tmp_path, uni
     rows = [{"process": n % 2, "time": written(s * factor), "x": n} for n, s in enumerate(at)]
     write(folder / "1.jsonl", *map(json.dumps, rows))
     if unit == "us":
-        assert order_table(streaming, folder, out, PLAN, tell=told.append)["delivered"] == 20
+        assert order_table(streaming, folder, out, PLAN, note=told.append)["delivered"] == 20
     else:
         names = {"s": "seconds", "ms": "milliseconds", "ns": "nanoseconds"}
         with pytest.raises(InputError, match=f"look like {names[unit]} since 1970") as refused:
-            order_table(streaming, folder, out, PLAN, tell=told.append)
+            order_table(streaming, folder, out, PLAN, note=told.append)
         assert f"`--time-unit {unit}`; if not, `--time-unit us`" in refused.value.hint
         asked = structs.replace(PLAN, time_unit=unit)
-        assert order_table(streaming, folder, out, asked, tell=told.append)["delivered"] == 20
+        assert order_table(streaming, folder, out, asked, note=told.append)["delivered"] == 20
     found = streaming.read.parquet(str(out)).orderBy("delivered_seq").collect()
     assert [row.delivered_at.timestamp() for row in found[:3]] == pytest.approx(
         [SECONDS, SECONDS, SECONDS + 2], abs=0.1
     )
-    assert told == []  # the unit was said, or is beyond doubt
+    assert told == []  # the unit was given, or follows from the values
 
 
 @pytest.mark.spark
@@ -195,14 +195,14 @@ def test_whole_numbers_without_a_unit_are_reported_and_others_among_dates_reject
     for folder in (small, dates, mixed):
         folder.mkdir()
     write_times(small / "1.parquet", [1, 2, 3])
-    order_table(streaming, small, tmp_path / "1", PLAN, tell=told.append)
+    order_table(streaming, small, tmp_path / "1", PLAN, note=told.append)
     assert told == [
         "`time` is whole numbers, taken as microseconds; `--time-unit` names another unit"
     ]
     late = [SECONDS * 10**6 + number for number in range(30)]
     late[7] = SECONDS * 1000
     pq.write_table(pa.table({"process": [1] * 30, "time": late}), dates / "1.parquet")
-    counts = order_table(streaming, dates, tmp_path / "2", PLAN, tell=told.append)
+    counts = order_table(streaming, dates, tmp_path / "2", PLAN, note=told.append)
     assert (counts["delivered"], counts["rejected"]) == (29, 1)
     (reject,) = read_rejects(folder_of_rejects(tmp_path / "2"))
     assert reject["why"] == "`time` looks like milliseconds, and others are microseconds"
@@ -277,7 +277,7 @@ def test_a_parquet_file_removed_and_put_back_was_lost(streaming, tmp_path, capfd
         order_stream(streaming, stream, PLAN, until="read")
     assert "put it back" in caught.value.hint
     write_times(broken, [1, None, 3], extra=["a", "b", "c"])
-    counts = order_stream(streaming, stream, PLAN, until="empty", tell=told.append)
+    counts = order_stream(streaming, stream, PLAN, until="empty", note=told.append)
     assert (counts["delivered"], counts["rejected"], counts["gone"]) == (2, 1, 0)
     assert streaming.read.parquet(str(out)).count() == 4
     # The same of rows of Parquet files: told of their columns, and rejected with their number.

@@ -1,4 +1,4 @@
-"""The memory of an observer, without Spark."""
+"""The state of an observer, without Spark."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def order_of(dial: Dial, clock: ClockSource = "arrival", system: Guarantees = SY
 
 
 def marked(rows: pa.Table, *, ends: bool = False) -> pa.Table:
-    """With what Spark adds on the way in."""
+    """Return the rows with the columns that Spark adds to its input."""
     columns = rows.column_names
     tie = "id" if "id" in columns else "process"  # anything that belongs to the row will do
     marks = {PROCESS: rows["process"], TIE: rows[tie], ENDS: pa.array([ends] * len(rows))}
@@ -60,7 +60,7 @@ def marked(rows: pa.Table, *, ends: bool = False) -> pa.Table:
 
 
 def events(*arrivals: tuple[Any, ...], ends: bool = False) -> pa.Table:
-    """Rows of (name, process, r, c, tick of arrival); r may be None, and then there is no stamp."""
+    """Return a table of rows (name, process, r, c, tick of arrival); no stamp without r."""
     names, processes, rs, cs, ticks = zip(*arrivals, strict=True)
     pairs = zip(rs, cs, strict=True)
     stamps = [None if r is None else {"r": r, "c": c, "kn": [0]} for r, c in pairs]
@@ -76,7 +76,7 @@ def events(*arrivals: tuple[Any, ...], ends: bool = False) -> pa.Table:
 
 
 def play(order: Reordering, *batches: pa.Table) -> tuple[State, pa.Table]:
-    """The state goes through bytes after every batch, as it does in Spark."""
+    """Play batches; the state goes through bytes after each, as in Spark."""
     state, outs = new_state(order), []
     for batch in batches:
         state, out = take_rows(state, batch, order)

@@ -1,4 +1,4 @@
-"""When an observer of a stream acts by itself, and when it is forgotten."""
+"""When an observer of a stream acts without a new row, and when its state is removed."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Memory:
 
 
 def call(memory: Memory, waking: Waking, rows: pa.Table | None, now_ms: int) -> int:
-    """How many rows come out."""
+    """Return the number of delivered rows."""
     memory.now_ms, memory.hasTimedOut, memory.due_ms = now_ms, rows is None, None
     packets = [] if rows is None else [pd.DataFrame({ROWS: [write_rows(rows)]})]
     outs = stream_module._stream_worker(ORDER, waking)(None, packets, memory)

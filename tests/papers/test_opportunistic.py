@@ -1,4 +1,4 @@
-"""The published figures were typed in by hand: what they say of each other must hold."""
+"""The published figures were typed in by hand: they must be consistent with each other."""
 
 import pytest
 

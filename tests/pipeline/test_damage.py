@@ -96,7 +96,7 @@ def test_a_broken_manifest_is_reported_and_rebuilt(scenario, finished, capsys):
 def test_a_log_of_the_same_length_from_another_run_is_not_taken_for_the_one_that_was_made(
     scenario, finished, capsys
 ):
-    """Checksums of pages do not tell: the file is as sound as the other."""
+    """Checksums of pages do not show it: the file is as intact as the other."""
     folders = sorted(path.parent for path in finished.rglob("manifest.json"))
     first, second = (sorted(folder.rglob("events.parquet"))[0] for folder in folders)
     whole = second.read_bytes()

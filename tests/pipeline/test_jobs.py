@@ -189,10 +189,13 @@ def test_removed_datasets_are_rebuilt_identically_in_the_users_unchanged_session
 
 
 def test_an_active_session_is_not_taken_over_silently(spark):
-    with pytest.raises(InputError, match="not ours to take") as refused, open_session("local[1]"):
+    with (
+        pytest.raises(InputError, match="another Spark session is active") as refused,
+        open_session("local[1]"),
+    ):
         pass
     assert "spark=" in refused.value.hint
-    with pytest.raises(LocalError, match="a session is where it is"):
+    with pytest.raises(LocalError, match="an existing session cannot be moved"):
         run_scenario(QUICK, Path("nowhere"), spark=spark, master="local[2]")
     assert spark.range(3).count() == 3
 

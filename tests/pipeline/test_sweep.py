@@ -1,4 +1,4 @@
-"""A sweep computes what is missing and no more."""
+"""A sweep computes the missing datasets and no others."""
 
 import shutil
 from dataclasses import replace
@@ -7,7 +7,7 @@ import pytest
 
 from beforehand.pipeline.experiment import Conclusion
 from beforehand.pipeline.jobs import run_scenario
-from beforehand.pipeline.stages import Task
+from beforehand.pipeline.stages import AsTasks, Job, Made, Stage, Task
 from beforehand.pipeline.sweep import ROWS_FILE, read_rows, sweep_stage
 from beforehand.pipeline.work import read_progress
 from beforehand.pipeline.worlds import drift
@@ -17,7 +17,7 @@ TASKS = [Task(f"n{n}", {"n": n}, n, cost=n) for n in (2, 5, 3)]
 
 
 class Squares:
-    """A function that remembers what it was called with."""
+    """A function that records its arguments."""
 
     def __init__(self):
         self.calls = []
@@ -102,3 +102,47 @@ def test_a_failing_task_keeps_the_finished_results_of_others(sweep, tmp_path):
         sweep(fails_at_3)
     (progress,) = read_progress(tmp_path)
     assert (progress.stage, progress.there, progress.wanted) == ("squares", 1, 3)
+
+
+def test_a_task_makes_what_follows_from_its_dataset_and_leaves_what_is_too_much(
+    tmp_path, monkeypatch
+):
+    """The sum of a dataset follows from it in the same task, unless it is that of `n3`."""
+    path, session, tasks_of = tmp_path / "sums.toml", InProcess(), []
+    path.write_text('[scenario]\nworld = "drift"\n')
+    squares = sweep_stage("squares", ("errors.py",), lambda _: TASKS, Squares())
+
+    def total(job):
+        return Made(sum(row["n"] for row in read_rows([Job(job.task, job.inputs[0])])))
+
+    sums = Stage(
+        "sums",
+        ("squares",),
+        ("errors.py",),
+        lambda _, work: [Task(j.task.label, {}, None, (j.dataset,)) for j in work["squares"]],
+        AsTasks(total),
+        follow=lambda job: None if job.task.label == "n3" else total(job),
+    )
+    world = replace(
+        drift.EXPERIMENT,
+        stages=lambda: (squares, sums),
+        conclude=lambda _, work: Conclusion(
+            {}, "valid", [{"sum": job.dataset.manifest().rows} for job in work["sums"]]
+        ),
+    )
+    monkeypatch.setattr(drift, "EXPERIMENT", world)
+    monkeypatch.setattr("beforehand.spark.session.open_session", session.open)
+    monkeypatch.setattr(session, "range", counted(session.range, tasks_of))
+    assert [row["sum"] for row in run_scenario(path, tmp_path).rows] == [4, 10, 6]
+    assert tasks_of == [3, 1], "three tasks with two of the sums, and one for the third"
+    shutil.rmtree(next((tmp_path / "data" / "sums").glob("n5-*")))
+    assert [row["sum"] for row in run_scenario(path, tmp_path).rows] == [4, 10, 6]
+    assert tasks_of == [3, 1, 1], "a missing sum alone is made by its own stage"
+
+
+def counted(split, sizes):
+    def run(start, end, step, partitions):
+        sizes.append(partitions)
+        return split(start, end, step, partitions)
+
+    return run

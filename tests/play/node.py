@@ -24,13 +24,22 @@ import { Model } from "./model.js";
 const { head, body, code } = JSON.parse(readFileSync(0, "utf8"));
 const columns = await readPack(head, body);
 const model = head.names ? new Model(head, columns) : null;
-const answer = new Function("columns", "model", `return (${code});`)(columns, model);
+// Anything that a kind does to the page is accepted; what it answers is asked.
+const page = new Proxy(function () {}, {
+  get: (_, name) => (name === Symbol.iterator ? () => [].values() : page),
+  apply: () => page,
+  set: () => true,
+});
+globalThis.document = page;
+const kind = model && head.kind !== "plain" ? await import(`./${head.kind}.js`) : null;
+kind?.KIND.setup(model);
+const answer = new Function("columns", "model", "kind", `return (${code});`)(columns, model, kind);
 console.log(JSON.stringify(answer));
 """
 
 
 def ask_node(folder: Path, head: dict[str, Any], body: bytes, code: str) -> Any:
-    """Return the value of a JavaScript expression over `columns` and `model`."""
+    """Return the value of a JavaScript expression over `columns`, `model` and `kind`."""
     assert NODE
     for part in PARTS.iterdir():
         if part.name.endswith(".js"):

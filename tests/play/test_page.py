@@ -6,8 +6,11 @@ import pytest
 
 from beforehand.events import JOIN
 from beforehand.play import page
+from beforehand.play.encode import PLAIN
 from beforehand.play.gather import gather_run
 from tests.play.made_up import HOSTILE, write_log
+
+KINDS_OF_RUNS = ("cells", "vcube", "observer", "causal")
 
 
 @pytest.fixture
@@ -42,11 +45,23 @@ def test_modules_that_import_each_other_are_refused(tmp_path, monkeypatch):
 
 
 def test_every_module_of_the_page_is_used_and_small():
-    script = page.bundle(page.ENTRY)
+    scripts = [page.bundle(page.ENTRY, kind) for kind in (PLAIN, *KINDS_OF_RUNS)]
     for part in page.PARTS.iterdir():
         if part.name.endswith(".js"):
-            assert f"const ${part.name[:-3]} = (() =>" in script, part.name
+            assert any(f"const ${part.name[:-3]} = (() =>" in script for script in scripts), (
+                part.name
+            )
             assert len(part.read_text().splitlines()) <= 400, part.name
+
+
+@pytest.mark.parametrize("kind", KINDS_OF_RUNS)
+def test_a_page_has_the_module_of_its_kind_and_of_no_other(kind):
+    script = page.bundle(page.ENTRY, kind)
+    assert f"const {{ KIND }} = ${kind};" in script
+    modules = {name for name in (*KINDS_OF_RUNS, page.KIND) if f"const ${name} = (() =>" in script}
+    assert modules == {kind}
+    rest = sum(len((page.PARTS / name).read_text()) for name in ("index.html", "play.css"))
+    assert len(script) + rest < 150_000
 
 
 def test_a_page_that_is_too_large_is_refused_with_a_hint(tmp_path, monkeypatch):

@@ -54,7 +54,7 @@ def accept(*_: Any) -> bool:
 
 
 def copied(core: Any, failures: int = 0) -> Any:
-    """A copy of the core that signs what it broadcasts, and fails to so many times."""
+    """Return a copy of the core with a signer that fails so many times."""
     other = pickle.loads(pickle.dumps(core))
     proofs = Proofs("group", Signer(failures), accept)
     if hasattr(other, "order"):
@@ -74,7 +74,7 @@ def states(name: str) -> Any:
 
 
 def broadcast(core: Any, now_us: int, failures: int = 0) -> tuple[bytes, dict[str, dict[Any, Any]]]:
-    """The core after a broadcast that fails so many times first, and what it then has saved."""
+    """Return the core after a broadcast whose first attempts fail, and its saved rows."""
     out: Outbox[Any] = Outbox()
     for _ in range(failures):
         with pytest.raises(LocalError, match="cannot be read"):

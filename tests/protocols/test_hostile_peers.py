@@ -80,7 +80,7 @@ def frames_of(subject, seed):
 
 
 def say(rng, core, now_us, source, frame):
-    """Give a copy of the core a frame, perhaps damaged; the run itself goes on undisturbed."""
+    """Give a copy of the core a frame, perhaps damaged; the run itself continues unchanged."""
     codec = next(codec for codec in CODECS if type(frame) in codec.kinds)
     if rng.random() < 0.7:
         data = codec.encode(frame)  # a byte for the family, then MessagePack
@@ -130,7 +130,7 @@ class Contacts:
             announce_us=rng.choice((0, 30)),
             retry_us=retry_us,
             push=retry_us is None and rng.random() < 0.5,
-            marks_after=rng.choice((None, 0, 2)) if retry_us is None else None,
+            digest_after=rng.choice((None, 0, 2)) if retry_us is None else None,
             capacity=rng.choice((None, 2, 5)),
             capacity_bytes=rng.choice((None, 3)),
             eviction=rng.choice(("oldest", "random")),
@@ -280,7 +280,7 @@ class Walker(Mast):
 
 @pytest.fixture(autouse=True)
 def small_numbers(monkeypatch):
-    """So that what is drawn has to do with what was drawn before."""
+    """Draw small numbers, so that later draws refer to earlier ones."""
     monkeypatch.setattr(draw_frames, "NUMBERS", (0, 1, 2, 3, 7, 8))
 
 
@@ -322,7 +322,7 @@ def play(kind, rng):
         if step < 0.12:
             group.trouble(rng, driver, now_us)
         elif step < 0.22 and drive is BroadcasterDriver:
-            with suppress(LocalError):  # it was told that it lost its memory
+            with suppress(LocalError):  # a peer reported that it lost its state
                 driver.on_broadcast(now_us, b"x")
         elif step < 0.32 and port.alarms:
             driver.on_timer(now_us, *port.alarms.pop(rng.randrange(len(port.alarms))))

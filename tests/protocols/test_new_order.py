@@ -65,7 +65,7 @@ class Fifo(Order):
     def has_delivered(self, message):
         return self._delivered.get(message[0], 0) >= message[1]
 
-    def reached(self, origin):
+    def entry_of(self, origin):
         return self._delivered.get(origin, LONG_AGO)
 
     def restore(self, rows):

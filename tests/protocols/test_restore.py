@@ -1,4 +1,4 @@
-"""Crash and go on: what an order and the layer under it must not forget."""
+"""Crash and restart: the state that an order and the epidemic layer must save."""
 
 import pytest
 from tests.protocols.nets import make
@@ -28,7 +28,7 @@ def speak(order, now_us=0):
 
 
 def durable(order):
-    """As the layer makes it."""
+    """Make an order durable, as the epidemic layer does."""
     order.durable = True
     return order
 
@@ -39,7 +39,7 @@ def restored(order, store):
 
 
 def do(store, take_in, *args):
-    """One input, saved; what was delivered by it."""
+    """Give one input, apply its saves, and return its deliveries."""
     out = Outbox()
     take_in(*args, out)
     store.save(out.saves)
@@ -229,7 +229,7 @@ def test_evicted_messages_are_not_held_again_after_a_restart():
 
 @pytest.mark.parametrize("kind", [Barrier, Unordered, Vector])
 def test_a_durable_layer_makes_its_order_durable(kind):
-    """Else a restart would deliver its own message again, and swallow the next one."""
+    """Otherwise a restart would deliver its own message again, and drop the next one."""
     bob, store = make(1, order=kind(1), durable=True), Store()
     assert do(store, bob.on_broadcast, 0, b"") == [(1, 1)]
     again = make(1, order=kind(1), durable=True)

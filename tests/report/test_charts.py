@@ -65,7 +65,7 @@ def figure(name):
 @pytest.mark.slow  # the first picture starts the renderer
 @pytest.mark.parametrize("name", CHARTS)
 def test_every_chart_draws_its_data(name):
-    svg = svg_text(figure(name).chart)
+    svg = svg_text(figure(name))
     wanted = {
         "presence": ["06:00", "20:00", "Time (hh:mm)", "Nodes"],
         "scatter": ["Transmission delay (min)", "Delivery latency (s)", ">50<"],
@@ -80,8 +80,9 @@ def test_every_chart_draws_its_data(name):
 
 @pytest.mark.slow
 def test_published_points_are_drawn_beside_our_lines():
-    without = svg_text(CHARTS["cdf"][0](CDF[CDF["origin"] == "ours"]))
-    assert svg_text(figure("cdf").chart).count("<path") > without.count("<path")
+    ours = CDF[CDF["origin"] == "ours"]
+    without = svg_text(Figure("ours", "", "", CHARTS["cdf"][0](ours), ours))
+    assert svg_text(figure("cdf")).count("<path") > without.count("<path")
 
 
 @pytest.mark.parametrize("name", CHARTS)
@@ -167,5 +168,10 @@ def test_the_charts_write_times_as_the_tables_do():
 
 
 def texts_of(chart):
-    svg = svg_text(chart).replace("&#39;", "'").replace("&apos;", "'").replace("&quot;", '"')
+    svg = (
+        svg_text(Figure("texts", "", "", chart, chart.data))
+        .replace("&#39;", "'")
+        .replace("&apos;", "'")
+        .replace("&quot;", '"')
+    )
     return re.findall(r"<text[^>]*>([^<]*)</text>", svg)

@@ -83,7 +83,7 @@ def test_several_threads_may_use_it(harbour):
 
 
 def test_a_message_was_acknowledged_in_the_thread_of_its_reader(harbour, monkeypatch):
-    """The event loop slept on, and the store was changed by two threads."""
+    """The event loop was not woken, and two threads changed the store."""
     threads = []
 
     def save(self, saves):

@@ -1,4 +1,4 @@
-"""A group in memory: what a program sees of it."""
+"""A group in memory, as the application sees it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_group_that_is_closed_while_it_is_opening_is_closed(tmp_path, turns):
                 await opening
         with pytest.raises(LocalError, match="not open, but closed"):
             await ann.broadcast(b"x")
-        async with member(Net(), tmp_path, "ann") as again:  # nobody else holds the store
+        async with member(Net(), tmp_path, "ann") as again:  # no other process holds the store
             await again.broadcast(b"x")
 
     run(play)
@@ -241,7 +241,7 @@ def test_the_key_of_another_group_is_refused_and_a_failed_start_leaves_nothing_o
         net = Net()
 
         class Broken(type(wrong)):
-            def make_mesh(self, *arguments, **options):
+            def _make_mesh(self, *arguments, **options):
                 raise InputError("no network today")
 
         broken = Broken(

@@ -1,4 +1,4 @@
-"""A node on links in memory: hostile and slow neighbours, clocks that are set, what it holds."""
+"""A node on links in memory: hostile and slow peers, clocks that are set, held frames."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Stranger:
         self.got.append(OPPORTUNISTIC.decode(data))
 
     def on_room(self, peer):
-        """It has as much room as it likes."""
+        """Do nothing: the peer ignores its room."""
 
     @property
     def limits(self):
@@ -359,7 +359,8 @@ def test_an_internal_error_ends_the_group_and_is_reported(tmp_path, monkeypatch)
 
 
 def test_a_message_that_no_frame_can_carry_is_refused_and_ends_no_node(tmp_path):
-    """A member may sign what it likes; a payload of 1 MiB went into a frame, and into no other."""
+    """A member may sign any payload; one of 1 MiB fitted into its first frame, but into no frame of
+    a forwarding node."""
 
     async def play():
         net = Net()

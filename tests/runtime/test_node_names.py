@@ -1,4 +1,4 @@
-"""A numbered core by its names: the same core, whatever it is asked."""
+"""A numbered core addressed by names answers like the core itself."""
 
 from __future__ import annotations
 

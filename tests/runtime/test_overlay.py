@@ -1,5 +1,5 @@
-"""An overlay on real sockets: every member gets each message once, in causal order, whichever
-fails."""
+"""An overlay on real sockets: every member delivers each message once, in causal order, whichever
+member fails."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def linked(*overlays):
 
 
 def abort_links(one: MeshMember) -> None:
-    """As a network does it: without a goodbye, whatever is under way."""
+    """Abort all links without a goodbye, as a network does."""
     for link in list(one._parts.network._open):
         link._transport.abort()
 

@@ -113,7 +113,7 @@ def test_the_five_lines_work_in_two_processes_of_a_fresh_virtual_environment(har
 
 
 def lines(path):
-    """Whole ones: the last may have been cut off by the end of its process."""
+    """Return the complete lines: the end of the process may have cut off the last one."""
     text = path.read_text() if path.exists() else ""
     return text.split("\n")[:-1]
 

@@ -1,4 +1,4 @@
-"""The roster in the logs of nodes: a member without a log is a doubt, also if it never spoke."""
+"""The roster in the logs of nodes: a member without a log is a doubt, even if it was silent."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.runtime.storage.test_event_log import Transactions, message
 
 
 def rosters(folder):
-    """Of each file, in order."""
+    """Return the roster of each file, in order."""
     for path in sorted(folder.glob("*.node.parquet")):
         about = json.loads(pq.read_schema(path).metadata[b"beforehand"])
         yield about["runs"]["group"]["members"]

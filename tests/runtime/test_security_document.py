@@ -1,4 +1,4 @@
-"""docs/security.md promises nothing without a test, and lists the limits."""
+"""Every promise of docs/security.md has a test, and its limits are those of the code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where mobility comes from: a file is known by what is in it."""
+"""The source of mobility: a file is identified by its content."""
 
 from __future__ import annotations
 

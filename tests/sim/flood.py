@@ -1,4 +1,4 @@
-"""An ideal flood over a trace: no time on the way, endless bandwidth. Forty lines, no protocol."""
+"""An ideal flood over a trace: no delay, unlimited bandwidth, no protocol."""
 
 from collections import defaultdict
 

@@ -1,4 +1,4 @@
-"""Traffic for the channel, and what it makes of it: losses by class of frame and of receiver."""
+"""Traffic for the radio channel, and its losses by class of frame and of receiver."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from beforehand.kernels.cells.air import RECEIVED, STARTED
 from beforehand.sim.grid_index import GridIndex
 from beforehand.sim.radio import Radio
-from beforehand.sim.radio_play import Traffic, play_compiled
+from tests.sim.radio_play import Traffic, play_compiled
 
 Ints = NDArray[np.int64]
 SECOND_US = 1_000_000
@@ -49,7 +49,7 @@ def periodic(
 
 
 def backlog(nodes: int, frames: int, size: int) -> Ints:
-    """More than can be sent, from the beginning."""
+    """Request more frames than can be sent, from the beginning."""
     node = np.tile(np.arange(nodes), frames)
     return np.column_stack((np.zeros_like(node), node, np.full_like(node, size)))
 

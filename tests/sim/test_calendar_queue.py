@@ -1,4 +1,4 @@
-"""The agenda hands out events in order, whatever is added meanwhile."""
+"""The calendar queue returns events in order, whatever is added meanwhile."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Why worlds may run without a collector of cycles: they leave none behind."""
+"""Worlds leave no reference cycles behind, so they may run without the cycle collector."""
 
 import gc
 
@@ -13,7 +13,7 @@ from beforehand.sim.overlay.world import OverlaySpec
 from beforehand.sim.overlay.world import run as run_overlay
 
 A_FEW = 100
-"""Of the libraries; a cycle per message or per node would be thousands."""
+"""Cycles of the libraries; one per message or per node would be thousands."""
 
 
 def contacts():

@@ -12,7 +12,7 @@ from beforehand.kernels.cells.air import COLLIDED, DEAF, RECEIVED, STARTED
 from beforehand.sim.contacts.links import FOREVER_US
 from beforehand.sim.grid_index import GridIndex
 from beforehand.sim.radio import Air, Radio, Signal
-from beforehand.sim.radio_play import Traffic, play, play_compiled
+from tests.sim.radio_play import Traffic, play, play_compiled
 from tests.sim.radio_traffic import (
     SECOND_US,
     Losses,
@@ -27,7 +27,7 @@ from tests.sim.radio_traffic import (
 APP_BYTES = 148
 APP_US = 1280  # of the simple radio
 HIDDEN = [[1], [0, 2], [1]]
-"""0 and 2 do not hear each other; 1 hears both."""
+"""Nodes 0 and 2 are out of range of each other; 1 is in range of both."""
 RADIOS = st.builds(
     Radio,
     modulation=st.sampled_from(["simple", "dsss", "ofdm"]),
@@ -41,7 +41,7 @@ RADIOS = st.builds(
 
 
 def run(air: Air, *requests: tuple[int, int]) -> list[Signal]:
-    """All that comes of frames of one size, requested at (t_us, node)."""
+    """Return the signals of frames of one size, requested at (t_us, node)."""
     signals = []
     ahead = sorted(requests)
     while ahead or air.due_us < FOREVER_US:
@@ -97,7 +97,7 @@ def test_immediate_replies_draw_a_backoff_if_the_radio_is_set_to():
     drawn = run(Air(Radio(answers_draw=True), everybody(9), 1), *asked)
     assert min(starts(drawn)[frame] for frame in range(1, 9)) >= 50 + APP_US + 50
     assert sum(end.received != () for end in ends(drawn).values()) > 4
-    # Later than that the medium is idle, and nobody draws.
+    # Later than that the medium is idle, and no node draws a backoff.
     late = run(Air(Radio(answers_draw=True), everybody(9), 1), (0, 0), (50 + APP_US + 50, 1))
     assert starts(late)[1] == 50 + APP_US + 100
 
@@ -245,7 +245,7 @@ def test_impossible_radio_settings_are_refused_with_all_problems():
 
 @st.composite
 def traffics(draw: st.DrawFn) -> Traffic:
-    """Few nodes that walk and have much to say."""
+    """Draw few walking nodes with much traffic."""
     nodes = draw(st.integers(2, 8))
     draws = np.random.default_rng(draw(st.integers(0, 2**32)))
     until_us = draw(st.sampled_from([20_000, 200_000]))

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from beforehand.sim.radio import Radio
-from beforehand.sim.radio_play import Traffic
 from tests.conftest import REPO
+from tests.sim.radio_play import Traffic
 from tests.sim.radio_traffic import (
     SECOND_US,
     Losses,

@@ -13,7 +13,8 @@ from beforehand.sim.cells.world import run as run_cells
 from beforehand.sim.contacts.links import LinkModel
 from beforehand.sim.contacts.run import Spec, run_one
 from beforehand.sim.log import event_table, links_table, packet_senders, write_events
-from beforehand.sim.overlay.world import OverlaySpec, run, run_compiled
+from beforehand.sim.overlay.twin import run_compiled
+from beforehand.sim.overlay.world import OverlaySpec, run
 
 
 def receptions(columns, senders):

@@ -1,4 +1,4 @@
-"""Settings of Spark are checked before anything starts."""
+"""Settings of Spark are checked before Spark starts."""
 
 import pytest
 

@@ -97,7 +97,7 @@ def test_a_task_reads_code_and_folder_of_its_executor(tmp_path, monkeypatch):
     found = look({str(mark): "said"}, {str(events): 3})
     assert (found["code"], found["unshared"]) == (code_here(), [])
     monkeypatch.setattr("time.sleep", lambda _: None)
-    other = [[str(tmp_path), "there is another file"]]
+    other = [[str(tmp_path), "it has another file"]]
     assert look({str(mark): "other"}, {str(events): 3})["unshared"] == other
     missing = look({str(tmp_path / "nothing"): "said"}, {})["unshared"]
     assert missing == [[str(tmp_path), "No such file or directory"]]
@@ -111,7 +111,7 @@ def test_input_missing_at_an_executor_was_silently_skipped_by_a_stream(tmp_path,
     ]
     events.parent.mkdir()
     events.write_text("something else")
-    assert look({}, {str(events): 3})["unshared"] == [[str(events.parent), "there is another file"]]
+    assert look({}, {str(events): 3})["unshared"] == [[str(events.parent), "it has another file"]]
 
 
 def test_a_late_executor_with_other_code_reports_it_and_runs_no_task(monkeypatch):

@@ -26,10 +26,10 @@ from beforehand.spark.session import _end_launcher, _environment, open_session
 from beforehand.temporary import scratch_folder
 
 SERVER = """
-import json, sys
+import sys
 from beforehand.spark.session import open_session
 
-with open_session("local[2]", small=True, conf=json.loads(sys.argv[1])):
+with open_session("local[2]", small=True):
     print("ready", flush=True)
     sys.stdin.read()
 """
@@ -149,7 +149,7 @@ def test_a_connect_server_serves_commands_and_neither_side_prints_a_traceback(fr
     (tmp_path / "in" / "1.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     options = SERVER_OPTIONS.format(port=free_port)
     server = subprocess.Popen(
-        [sys.executable, "-c", SERVER, json.dumps(quick_java.SHARED_CONF)],
+        [sys.executable, "-c", SERVER],
         env=os.environ | {"PYSPARK_SUBMIT_ARGS": options},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -222,7 +222,10 @@ def test_an_address_of_another_service_than_a_connect_server_is_refused(remote):
 
 
 def test_a_master_and_a_connect_server_together_are_refused():
-    with pytest.raises(InputError, match="two places"), open_session("local[1]", "sc://localhost"):
+    with (
+        pytest.raises(InputError, match="both a master and a Connect server"),
+        open_session("local[1]", "sc://localhost"),
+    ):
         pass
 
 
@@ -283,7 +286,7 @@ def test_logging_of_java_is_off_before_java_is_ended(monkeypatch):
 
 
 def is_gone(number):
-    """Whether no process has the number, or one that has ended and that no parent asked for."""
+    """Return whether no process has this id, or only a zombie."""
     try:
         state = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):

@@ -1,4 +1,4 @@
-"""One piece of work is one task; answers come back in the order of the pieces."""
+"""Each work item is one task; results come in the order of the items."""
 
 import pytest
 from tests.pipeline.in_process import InProcess

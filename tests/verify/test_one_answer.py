@@ -129,7 +129,7 @@ FOLDERS = {
 
 
 def of_library(path, promise):
-    """(exit code, what is known), or (2, the problem)."""
+    """Return (exit code, verdict), or (2, the problem)."""
     try:
         verdict = verify_events(path, promise=promise)
     except InputError as error:

@@ -1,4 +1,4 @@
-"""`verify`: the verdict on a file, its proofs, and what it refuses."""
+"""`verify`: the verdict on a file, its proofs, and its refusals."""
 
 from __future__ import annotations
 

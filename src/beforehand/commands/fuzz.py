@@ -33,15 +33,18 @@ def add_parser(commands: Commands) -> None:
     )
     seed, count = whole(0, SEED_MAX), whole(1, SEEDS_MAX)
     parser.add_argument(
-        "--seeds", type=count, metavar="N", help="how many, each for every protocol; default: 1000"
+        "--seeds", type=count, metavar="N", help="number of seeds for every protocol; default: 1000"
     )
-    parser.add_argument("--start", type=seed, metavar="SEED", help="the first of them; default: 0")
+    parser.add_argument("--start", type=seed, metavar="SEED", help="first seed; default: 0")
     parser.add_argument("--protocol", help="one protocol alone; default: every family of protocols")
     parser.add_argument(
         "--replay", type=seed, metavar="SEED", help="run one seed and print its history"
     )
     parser.add_argument(
-        "--workers", type=whole(1, WORKERS_MAX), metavar="N", help="processes; else one per core"
+        "--workers",
+        type=whole(1, WORKERS_MAX),
+        metavar="N",
+        help="processes; default: one per core",
     )
     add_json(parser)
     parser.set_defaults(run=run)

@@ -52,41 +52,63 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument(
         "input", type=local_place, help="a folder of JSON lines or Parquet files, or one of them"
     )
-    parser.add_argument("--epsilon", required=True, metavar="TIME", help="between any two clocks")
-    parser.add_argument("--delta", required=True, metavar="TIME", help="the longest way to here")
-    parser.add_argument("--order", choices=("cbd", "dapw"), default="cbd", help="default: cbd")
-    parser.add_argument("--wait", default="100%", metavar="SHARE", help="of the wait for no error")
     parser.add_argument(
-        "--elements", type=whole(0, 10**6), metavar="K", help="of kn; else all that were sent"
+        "--epsilon", required=True, metavar="TIME", help="largest difference between two clocks"
     )
-    parser.add_argument("--tick", metavar="TIME", help="of stamps: 1ms; of `time`: 1us")
+    parser.add_argument("--delta", required=True, metavar="TIME", help="longest delay of an event")
+    parser.add_argument("--order", choices=("cbd", "dapw"), default="cbd", help="default: cbd")
+    parser.add_argument(
+        "--wait", default="100%", metavar="SHARE", help="part of the full wait; 100%%: no error"
+    )
+    parser.add_argument(
+        "--elements",
+        type=whole(0, 10**6),
+        metavar="K",
+        help="kn elements to use; default: all that were sent",
+    )
+    parser.add_argument(
+        "--tick", metavar="TIME", help="unit of the stamps (1ms), or of `time` (1us)"
+    )
     parser.add_argument(
         "--time-unit",
         choices=("s", "ms", "us", "ns"),
-        help="of whole numbers in `time` and `arrived`; default: us, and what looks otherwise is"
-        " refused",
+        help="unit of whole numbers in `time` and `arrived`; default: us, and numbers that look"
+        " like another unit are refused",
     )
     parser.add_argument(
         "--clock",
         choices=("arrival", "event", "wall"),
-        help="the observer's: the column `arrived`, the largest stamp so far, or that of Spark",
+        help="the observer's clock: the column `arrived`, the largest stamp, or Spark's clock",
     )
-    parser.add_argument("--out", type=local_place, metavar="DIR", help="for Parquet files")
+    parser.add_argument("--out", type=local_place, metavar="DIR", help="write Parquet files there")
     add_spark(parser)
-    stream = parser.add_argument_group("a folder that grows")
-    stream.add_argument("--checkpoint", type=local_place, metavar="DIR", help="go on from here")
+    _add_groups(parser)
+    add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def _add_groups(parser: argparse.ArgumentParser) -> None:
+    stream = parser.add_argument_group("follow a growing folder")
+    stream.add_argument(
+        "--checkpoint",
+        type=local_place,
+        metavar="DIR",
+        help="keep the state there, and continue from it",
+    )
     stream.add_argument("--once", action="store_true", help="stop when all files are read")
-    stream.add_argument("--flush", action="store_true", help="and deliver what is still held")
-    stream.add_argument("--every", metavar="TIME", help="look for new files; default: 1s")
-    stream.add_argument("--idle", metavar="TIME", help="of an observer, until it lets all out; 10s")
+    stream.add_argument(
+        "--flush", action="store_true", help="stop then, and deliver all held events"
+    )
+    stream.add_argument("--every", metavar="TIME", help="interval of the search for new files; 1s")
+    stream.add_argument(
+        "--idle", metavar="TIME", help="silence after which an observer delivers all; 10s"
+    )
     stream.add_argument(
         "--files-per-batch", type=whole(1, 10**6), default=32, metavar="N", help="default: 32"
     )
-    tuning = parser.add_argument_group("a sample with vector clocks in the column `past`")
+    tuning = parser.add_argument_group("tune on a sample with vector clocks in the column `past`")
     tuning.add_argument("--tune", action="store_true", help="find the least wait and timestamp")
-    tuning.add_argument("--budget", metavar="SHARE", help="of messages in violation: 1%%")
-    add_json(parser)
-    parser.set_defaults(run=run)
+    tuning.add_argument("--budget", metavar="SHARE", help="allowed messages in violation: 1%%")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -98,12 +120,12 @@ def check(args: argparse.Namespace) -> None:
     """Refuse flags that cannot be combined."""
     if args.tune:
         if args.budget is None:
-            raise InputError("no budget to tune for", hint="pass `--budget 1%`")
+            raise InputError("`--tune` without a budget", hint="pass `--budget 1%`")
         if args.out is not None or args.checkpoint is not None:
             raise InputError("`--tune` writes nothing", hint="leave `--out` and `--checkpoint` out")
         return
     if args.out is None:
-        raise InputError("no place for the result", hint="pass `--out DIR`")
+        raise InputError("no folder for the output", hint="pass `--out DIR`")
     if args.budget is not None:
         raise InputError("a budget is for `--tune`", hint="pass `--wait` instead")
     if args.checkpoint is None and (args.once or args.flush or args.idle or args.every):
@@ -220,7 +242,7 @@ def _order(
 
     if args.checkpoint is None:
         # Absolute paths, because a Connect server has its own working directory.
-        return order_table(spark, args.input.absolute(), args.out.absolute(), plan, tell=note)
+        return order_table(spark, args.input.absolute(), args.out.absolute(), plan, note=note)
     every_us, idle_us = pace
     stream = Stream(
         folder=args.input,
@@ -234,7 +256,7 @@ def _order(
     if until == "stopped":
         note("waiting for files; Ctrl-C stops, and the same command goes on from there")
     return order_stream(
-        spark, stream, plan, until=until, on_batch=_note_counts, stop=stop, tell=note
+        spark, stream, plan, until=until, on_batch=_note_counts, stop=stop, note=note
     )
 
 

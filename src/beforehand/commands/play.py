@@ -59,8 +59,8 @@ def run(args: argparse.Namespace) -> int:
     target = args.out or _default_target(args.input)
     check_file_target(target)
     refuse_same(target, args.input)
-    with stage_bars() as tell:
-        tell("reading the run", 0, None)
+    with stage_bars() as show_stage:
+        show_stage("reading the run", 0, None)
         shown = _gather(args)
         shown = restrict(shown, window_us, args.nodes)
         size = write_page(shown, target)
@@ -92,17 +92,30 @@ def _window(args: argparse.Namespace) -> tuple[int, int | None] | None:
 
 
 def _gather(args: argparse.Namespace) -> Run:
+    from beforehand.commands.played import gather_results
+    from beforehand.play.foreign import foreign_run
     from beforehand.play.gather import gather_run, trace_run
     from beforehand.play.kinds import is_run
+    from beforehand.verify.plan import PLAN_FILE
 
     if is_run(args.input):
         if written := given_trace_options(args):
             problem = f"an event log is no mobility trace: {', '.join(written)} cannot apply"
             raise InputError(problem, where=str(args.input), hint="leave them out")
+        if (args.input / PLAN_FILE).is_file():
+            return gather_results(args.input, args.wanted)
         return gather_run(args.input, args.wanted)
     if args.wanted is not None:
-        hint = "give the folder that `beforehand run` wrote to, or an event log"
-        raise InputError("a mobility trace has no runs", where="--run", hint=hint)
-    trace, places = load_movement(args)
+        return foreign_run(args.input, args.wanted)
+    try:
+        trace, places = load_movement(args)
+    except InputError:
+        if given_trace_options(args):
+            raise
+        try:
+            return foreign_run(args.input, None)
+        except InputError:
+            pass  # neither a trace nor a log: the first reader tells why
+        raise
     report_trace(trace)
     return trace_run(trace, places, parse_range(args.range), args.input.name)

@@ -59,14 +59,14 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument("input", nargs="?", type=Path, help=shown)
     add_trace_options(parser)
     parser.add_argument("--example", action="store_true", help="use the built-in crowd instead")
-    shown = "a delivery order: causal, delta, ... (docs/opportunistic.md); default: causal"
+    shown = "a delivery order: causal, delta, ... (docs/barrier.md); default: causal"
     parser.add_argument("--protocol", default="causal", help=shown)
-    parser.add_argument("--lifetime", metavar="TIME", help="of every message: 90s, 20m, 2h")
+    parser.add_argument("--lifetime", metavar="TIME", help="lifetime of messages: 90s, 20m, 2h")
     parser.add_argument("--seed", type=whole(0, SEED_MAX), default=0)
     for name, setting in FLAGS.items():
         parser.add_argument(f"--{name}", metavar=setting.flag, help=setting.help or None)
     parser.add_argument(
-        "--literal", action="store_true", help="deadlines to the letter of the paper"
+        "--literal", action="store_true", help="deadlines exactly as printed in the paper"
     )
     parser.add_argument(
         "--engine",
@@ -91,8 +91,8 @@ def run(args: argparse.Namespace) -> int:
     check_engine(args.engine)
     if args.events is not None:
         _check_events_target(args)
-    with stage_bars() as tell:
-        tell("reading the trace", 0, None)
+    with stage_bars() as show_stage:
+        show_stage("reading the trace", 0, None)
         trace, places = read_movement(args)
 
     from beforehand.sim.contacts.traffic import check_traffic
@@ -103,13 +103,13 @@ def run(args: argparse.Namespace) -> int:
     from beforehand.protocols.registry import find_order
 
     buffer = io.BytesIO()
-    with stage_bars() as tell:
+    with stage_bars() as show_stage:
         played = play_measured(
             trace,
             spec,
             args.engine,
             open_writer=partial(_writer, args, trace, spec, buffer),
-            on_done=partial(tell, "simulating"),
+            on_done=partial(show_stage, "simulating"),
             note=note,
         )
     if args.events is not None:
@@ -127,7 +127,7 @@ def run(args: argparse.Namespace) -> int:
     # The same rule as that of `verify`.
     is_broken = any(violations[kind] for kind in promise.broken_by)
     if promise.orders and not promise.is_sure:
-        note(promise.tell_late(violations["late"], summary["deliveries"]))
+        note(promise.describe_late(violations["late"], summary["deliveries"]))
     return EXIT_VIOLATION if is_broken else EXIT_VALID
 
 
@@ -155,13 +155,16 @@ def _check_events_target(args: argparse.Namespace) -> None:
         refuse_json(args, "--events")
         if sys.stdout.isatty():
             hint = "pipe it: `beforehand simulate ... --events - | beforehand verify -`"
-            raise InputError("an event log is nothing to look at", where="--events -", hint=hint)
+            raise InputError(
+                "an event log is binary: a terminal cannot show it", where="--events -", hint=hint
+            )
         return
     if args.events.suffix.casefold() in NOT_PARQUET:
         hint = f"name it `{args.events.with_suffix('.parquet')}`"
         raise InputError(
             "an event log is a Parquet file", where=f"--events {args.events}", hint=hint
         )
+    check_file_target(args.events)  # `beside` needs a path with a name
     for target in (args.events, *(beside(args.events, suffix) for suffix in BESIDE)):
         check_file_target(target)
         if args.input is not None:

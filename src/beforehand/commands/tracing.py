@@ -30,22 +30,28 @@ class ReaderFlag(NamedTuple):
 
 
 READER_FLAGS = {
-    "columns": ReaderFlag("columns", "NAMES", "of a file without a header: a,b,time"),
+    "columns": ReaderFlag("columns", "NAMES", "columns of a file without a header: a,b,time"),
     "presence": ReaderFlag(
         "presence", "whole|seen", "presence of nodes, where the contacts do not define it"
     ),
     "slot": ReaderFlag(FLAGS["slot"], "TIME", "how long a sighting counts: 20s", is_time=True),
-    "gap": ReaderFlag(FLAGS["gap"], "TIME", "no row for longer: the node is away", is_time=True),
-    "day": ReaderFlag("day", "DATE", "of a timetable: 2014-06-02"),
+    "gap": ReaderFlag(
+        FLAGS["gap"], "TIME", "a node without a row for longer is absent", is_time=True
+    ),
+    "day": ReaderFlag("day", "DATE", "day of a timetable: 2014-06-02"),
     "blocks": ReaderFlag("blocks", "auto|infer|trip", "which trips one vehicle drives"),
     "places": ReaderFlag("places", "metres|degrees", "what x and y of SUMO are"),
-    "layover": ReaderFlag(FLAGS["layover"], "TIME", "no trip for longer: away", is_time=True),
+    "layover": ReaderFlag(
+        FLAGS["layover"], "TIME", "a vehicle without a trip for longer is absent", is_time=True
+    ),
 }
 
 
 def add_trace_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--range", metavar="DISTANCE", help="where the trace has places: 200m")
-    parser.add_argument("--format", help="if it cannot be listed from the content")
+    parser.add_argument(
+        "--range", metavar="DISTANCE", help="radio range, for a trace with places: 200m"
+    )
+    parser.add_argument("--format", help="format of the input; default: detected")
     for name, flag in READER_FLAGS.items():
         parser.add_argument(f"--{name}", metavar=flag.metavar, help=flag.help)
     parser.add_argument("--strict", action="store_true", help="refuse input that needs repairs")
@@ -104,14 +110,18 @@ def parse_range(written: str | None) -> float | None:
         raise InputError(error.problem, where="--range", hint=error.hint) from error
     if range_m > RANGE_M_MAX:
         hint = "write for example `200m`"
-        raise InputError(f"farther than round the Earth: `{written}`", where="--range", hint=hint)
+        raise InputError(
+            f"longer than half of the Earth's circumference: `{written}`",
+            where="--range",
+            hint=hint,
+        )
     return range_m
 
 
 def report_trace(trace: Trace) -> None:
     """Report the detected format and the repairs on stderr."""
-    if trace.understood is not None:
-        for sentence in trace.understood.sentences():
+    if trace.detected_format is not None:
+        for sentence in trace.detected_format.sentences():
             note(sentence)
     for kind, count in trace.changes.items():
         note(f"mended: {kind} {count}")
@@ -120,7 +130,7 @@ def report_trace(trace: Trace) -> None:
 
 
 def trace_json(trace: Trace) -> dict[str, Any] | None:
-    return None if trace.understood is None else trace.understood.as_json()
+    return None if trace.detected_format is None else trace.detected_format.as_json()
 
 
 def _reader_options(args: argparse.Namespace) -> dict[str, Any]:
@@ -151,7 +161,7 @@ def _refuse_mended(trace: Trace, path: Path) -> None:
     from beforehand.mobility.repairs import LEGAL
 
     # Merging slots is part of the format, and the user chose the length of a sighting.
-    is_slots = trace.understood is not None and trace.understood.format == "sociopatterns"
+    is_slots = trace.detected_format is not None and trace.detected_format.format == "sociopatterns"
     fine = (*LEGAL, "lengthened", "merged") if is_slots else (*LEGAL, "lengthened")
     broken = {kind: count for kind, count in trace.changes.items() if kind not in fine}
     if broken:

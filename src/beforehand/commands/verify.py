@@ -18,7 +18,12 @@ from beforehand.commands.shell.console import (
     stage_bars,
 )
 from beforehand.commands.shell.junit import write_junit
-from beforehand.commands.shell.log_tables import log_as_dict, print_readings, reading_as_dict
+from beforehand.commands.shell.log_tables import (
+    add_reading,
+    log_as_dict,
+    print_readings,
+    reading_as_dict,
+)
 from beforehand.errors import InputError, visible
 from beforehand.files import check_file_target, refuse_same
 from beforehand.promises import PROMISES, label_of
@@ -29,6 +34,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = "beforehand verify events.parquet --explain"
 STDIN = Path("-")
+PAGE = ".html"
 STORIES_MAX, LOST_MAX = 20, 20
 HEADINGS = (
     *("run", "broadcasts", "deliveries", "late", "twice", "unknown"),
@@ -47,8 +53,9 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument(
         "--diagram",
         type=Path,
-        metavar="FILE.html",
-        help="with --explain: a page that shows the first violations in a space-time diagram",
+        metavar="FILE",
+        help="with --explain: the first violation as a page (.html), or as a diagram (.svg, .png, "
+        ".txt, .mmd, .tex)",
     )
     parser.add_argument(
         "--promise",
@@ -56,16 +63,7 @@ def add_parser(commands: Commands) -> None:
         help="the promise to judge the runs by, overriding that of the log; default for a log "
         "without one: causal",
     )
-    parser.add_argument(
-        "--map",
-        nargs="+",
-        default=[],
-        metavar="ROLE=FIELD",
-        help="the fields of another system's log: node=host.name message=attributes.id kind=event",
-    )
-    parser.add_argument(
-        "--profile", type=Path, metavar="FILE", help="a TOML file that maps the log"
-    )
+    add_reading(parser)
     parser.add_argument(
         "--whole",
         action="store_true",
@@ -86,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
 
     if args.diagram is not None:
         _check_diagram(args)
-    with stage_bars() as tell:
+    with stage_bars() as show_stage:
         verdict = verify_events(
             args.events,
             promise=args.promise,
@@ -94,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
             profile=args.profile,
             is_whole=args.whole,
             has_complete_reads=args.complete_reads,
-            on_done=tell,
+            on_done=show_stage,
         )
     if args.junit is not None:
         write_junit(verdict, str(args.events), args.junit)
@@ -128,25 +126,34 @@ def run(args: argparse.Namespace) -> int:
 
 def _check_diagram(args: argparse.Namespace) -> None:
     """Refuse, before work starts, what cannot be drawn."""
+    from beforehand.diagram.write import check_suffix
+
     if not args.explain:
         raise InputError("it shows what `--explain` tells", where="--diagram", hint="add --explain")
     if args.events == STDIN:
         raise InputError(
             "a diagram needs a file", where="--diagram", hint="write the log to a file"
         )
+    check_suffix(args.diagram, "--diagram", (PAGE,))
     check_file_target(args.diagram)
     refuse_same(args.diagram, args.events)
 
 
 def _write_diagram(args: argparse.Namespace, verdict: Verdict) -> None:
-    """Write the page of the first run with a violation, else of the first run."""
+    """Write the page or the diagram of the first run with a violation, else of the first run."""
+    from beforehand.diagram.read import story_of
+    from beforehand.diagram.write import write_diagram
     from beforehand.play.gather import gather_run
     from beforehand.play.page import write_page
     from beforehand.verify.verdict import RunVerdict
 
+    if args.diagram.suffix.lower() != PAGE:
+        write_diagram(story_of(args.events, verdict), args.diagram)
+        note(f"wrote {args.diagram}")
+        return
     runs = [run for run in verdict.runs if isinstance(run, RunVerdict)]
     if not runs:
-        hint = "it draws logs of `beforehand simulate` and of the world `contacts`"
+        hint = "write a diagram instead: to a file that ends with .svg"
         raise InputError("`--diagram` cannot draw this log", where=str(args.events), hint=hint)
     wanted = next((run for run in runs if any(run.counts.values())), runs[0]).run
     write_page(gather_run(args.events, wanted), args.diagram)

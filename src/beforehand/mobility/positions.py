@@ -47,7 +47,7 @@ class Positions:
     presence: Ints
     changes: Mapping[str, int] = field(default_factory=dict)
     """The number of repairs of the raw input by kind."""
-    understood: DetectedFormat | None = None
+    detected_format: DetectedFormat | None = None
     """The detected format of the file; None if the positions are not from a file."""
 
     @property
@@ -70,7 +70,7 @@ class Positions:
 
     def _doubt_of_unit(self) -> list[str]:
         """Return a warning if x and y look like degrees: all nodes would be in contact for ever."""
-        if self.understood is None or "x" not in self.understood.columns:
+        if self.detected_format is None or "x" not in self.detected_format.columns:
             return []
         spans = [float(np.ptp(np.concatenate(ends))) for ends in self._axes()]
         if not 0 < max(spans, default=0.0) < SMALL_M:
@@ -89,7 +89,7 @@ class Positions:
         check_ways(float(ways_m.sum()), float(ways_m.max(initial=0.0)), range_m)
         found = find_contacts(self.segments, range_m)
         trace = make_trace(self.names, found, self.presence, self.changes)
-        return replace(trace, understood=self.understood)
+        return replace(trace, detected_format=self.detected_format)
 
 
 def check_ways(total_m: float, longest_m: float, range_m: float) -> None:

@@ -11,7 +11,7 @@ text file that are neither empty nor a comment:
     one-events      a line `time CONN ...`
     ion             a line `a contact ...`
 
-These formats have unique markers. The header decides next (`columns.py`): the file is `csv`
+These formats have unique markers. The header decides next (`tables/columns.py`): the file is `csv`
 (positions), `contacts` or `sociopatterns` (sightings), or the reader rejects it. Without a header:
 
     one-movement    a line of 6 or 8 numbers, then lines `time id x y`
@@ -21,7 +21,7 @@ These formats have unique markers. The header decides next (`columns.py`): the f
                     `a b weight t` with Unix times
 
 Where the columns of a file without a header make no sense, the file is rejected, and `columns`
-decides (`plausible.py`).
+decides (`tables/plausible.py`).
 
 The reader takes the format that fits every line, or else the one that fits at least half of them.
 The reader of that format then reports the wrong lines. If no format fits, or several do, the file
@@ -45,7 +45,7 @@ from pathlib import Path
 from typing import get_type_hints
 
 from beforehand.errors import InputError, InputErrors
-from beforehand.mobility import lines, table
+from beforehand.mobility import lines
 from beforehand.mobility.detected_format import DetectedFormat
 from beforehand.mobility.formats import csv
 from beforehand.mobility.formats.bonnmotion import read_bonnmotion
@@ -59,9 +59,10 @@ from beforehand.mobility.formats.one import is_connection, read_one_events, read
 from beforehand.mobility.formats.parquet import is_parquet, read_contacts_parquet
 from beforehand.mobility.formats.sociopatterns import read_sociopatterns
 from beforehand.mobility.formats.sumo import read_sumo
-from beforehand.mobility.names import alike, refuse_two_spellings
-from beforehand.mobility.plausible import pair_first
 from beforehand.mobility.positions import Positions
+from beforehand.mobility.tables import table
+from beforehand.mobility.tables.names import alike, refuse_two_spellings
+from beforehand.mobility.tables.plausible import pair_first
 from beforehand.mobility.trace import Trace
 from beforehand.mobility.xml import root_name
 from beforehand.temporary import scratch_folder
@@ -106,11 +107,11 @@ def read(
             raise InputError(f"format `{name}` has no option `{option}`", hint=hint)
     found = READERS[name](path, **options)
     refuse_two_spellings(found.names, path)
-    understood = found.understood or DetectedFormat(name)
+    detected_format = found.detected_format or DetectedFormat(name)
     doubts = list(alike(found.names))
     doubts += found.doubts() if isinstance(found, Positions) else []
-    understood = replace(understood, assumed=(*understood.assumed, *doubts))
-    return replace(found, understood=understood)
+    detected_format = replace(detected_format, assumed=(*detected_format.assumed, *doubts))
+    return replace(found, detected_format=detected_format)
 
 
 def format_of(path: Path, format: str | None = None, columns: str | None = None) -> str:
@@ -186,7 +187,7 @@ def detect(path: Path, columns: str | None = None) -> str:
         assert layout is not None
         return layout.format
     if not _is_one_events(sample) and any(is_message_event(line.split()) for line in sample):
-        problem = "these are message events: they say what is broadcast, and not who meets whom"
+        problem = "these are message events: they list broadcasts, and not which nodes meet"
         hint = "pass a mobility trace; a file of messages is for `[traffic]` of a scenario"
         raise InputError(problem, where=str(path), hint=hint)
     fitting = [name for name, is_marked in MARKS.items() if is_marked(sample)]

@@ -28,7 +28,7 @@ class Trace:
     contacts: Ints
     changes: Mapping[str, int] = field(default_factory=dict)
     """The number of repairs of the raw input by kind."""
-    understood: DetectedFormat | None = None
+    detected_format: DetectedFormat | None = None
     """The detected format of the file; None if the trace is not from a file."""
 
     @property

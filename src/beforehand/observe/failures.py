@@ -28,10 +28,10 @@ def readable_files(folder: Path) -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError) as error:
-        told = tell_failure(whole_text(error), str(folder))
-        if told is None:
+        failure = failure_of(whole_text(error), str(folder))
+        if failure is None:
             raise
-        raise told from error
+        raise failure from error
 
 
 @contextmanager
@@ -48,14 +48,14 @@ def disk_named(folder: Path) -> Iterator[None]:
 def whole_text(error: BaseException) -> str:
     """Return the message of an error of Spark, of Java's stack, and of the causes."""
     found: list[str] = []
-    told: BaseException | None = error
-    while told is not None:
-        found += [str(told), str(getattr(told, "_stackTrace", "") or "")]
-        told = getattr(told, "_cause", None)
+    cause: BaseException | None = error
+    while cause is not None:
+        found += [str(cause), str(getattr(cause, "_stackTrace", "") or "")]
+        cause = getattr(cause, "_cause", None)
     return "\n".join(found)
 
 
-def tell_failure(text: str, where: str) -> InputError | None:
+def failure_of(text: str, where: str) -> InputError | None:
     """Return the error of a file or a disk; None if the failure has another cause."""
     if FULL.search(text):
         return InputError("the disk is full", where=where, hint=FULL_HINT)

@@ -30,8 +30,8 @@ from beforehand.observe.columns import FLUSHES
 from beforehand.observe.failures import (
     FULL_HINT,
     disk_named,
+    failure_of,
     readable_files,
-    tell_failure,
     whole_text,
 )
 from beforehand.observe.input import list_files
@@ -47,7 +47,14 @@ from beforehand.observe.places import (
 )
 from beforehand.observe.reading import READ, read_events, unknown_columns
 from beforehand.observe.rejects import folder_of_rejects
-from beforehand.observe.settings import Plan, Settings, assumed, keep_settings, settle
+from beforehand.observe.settings import (
+    SETTINGS_FILE,
+    Plan,
+    Settings,
+    assumed,
+    keep_settings,
+    settle,
+)
 from beforehand.observe.stream import (
     COUNTED,
     METRICS,
@@ -71,7 +78,7 @@ STOP_SECONDS_MAX, STOP_POLL_SECONDS = 2, 0.02
 
 Counts = dict[str, int]
 OnBatch = Callable[[Counts], None]
-Tell = Callable[[str], None]
+Note = Callable[[str], None]
 """Called with a message for the user that no count shows."""
 Until = Literal["stopped", "read", "empty"]
 """A stream ends when it is stopped, when all files are read, or when nothing is held."""
@@ -95,13 +102,13 @@ class Stream(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def order_table(
-    spark: SparkSession, folder: Path, out: Path, plan: Plan, *, tell: Tell = lambda _: None
+    spark: SparkSession, folder: Path, out: Path, plan: Plan, *, note: Note = lambda _: None
 ) -> Counts:
     """Order everything that is in the folder now, in one batch job: all of the output or none."""
     check_places(folder, out, None)
     settings = settle(spark, folder, plan)
     for doubt in assumed(settings, plan):
-        tell(doubt)
+        note(doubt)
     parts = {
         place: place.with_name(f".{place.name}.part") for place in (out, folder_of_rejects(out))
     }
@@ -125,7 +132,7 @@ def order_table(
     unknown = unknown_columns(found)
     if settings.format == "parquet":
         unknown = new_columns(map(str, list_files(folder)), set(settings.columns.names))
-    _tell_unknown(unknown, tell)
+    _note_unknown(unknown, note)
     return row.asDict() | {"rejected": found["rejected"], "unknown_columns": len(unknown)}
 
 
@@ -137,7 +144,7 @@ def order_stream(
     until: Until,
     on_batch: OnBatch = lambda _: None,
     stop: threading.Event | None = None,
-    tell: Tell = lambda _: None,
+    note: Note = lambda _: None,
 ) -> Counts:
     """Run the stream; return the counts of this run.
 
@@ -150,7 +157,7 @@ def order_stream(
     check_places(stream.folder, stream.out, stream.checkpoint)
     with disk_named(stream.checkpoint), locked(stream.checkpoint):
         check_begun(stream.checkpoint)
-        return _run_stream(spark, stream, plan, until, on_batch, stop or threading.Event(), tell)
+        return _run_stream(spark, stream, plan, until, on_batch, stop or threading.Event(), note)
 
 
 def _run_stream(
@@ -160,24 +167,24 @@ def _run_stream(
     until: Until,
     on_batch: OnBatch,
     stop: threading.Event,
-    tell: Tell,
+    note: Note,
 ) -> Counts:
-    kept = stream.checkpoint / "settings.json"
+    kept = stream.checkpoint / SETTINGS_FILE
     settings = keep_settings(spark, plan, kept, folder=stream.folder, out=stream.out)
     _check_idle(stream, settings)
     for doubt in assumed(settings, plan):
-        tell(doubt)
+        note(doubt)
     ends = stream.checkpoint / "ends"
     ends.mkdir(exist_ok=True)
     if until == "stopped":
         _wind_up(ends)
-    run = _Run(stream, settings, on_batch, tell)
+    run = _Run(stream, settings, on_batch, note)
     run.follow(_start(spark, stream, settings, is_live=until == "stopped"), stop)
     if stop.is_set():
         return run.totals
     if until == "empty" and (held := _held(spark, stream)) is not None:
-        told = held.select(F.col("observer").cast(_observer_type(settings)))
-        told.coalesce(1).write.mode("append").parquet(str(ends))
+        ended = held.select(F.col("observer").cast(_observer_type(settings)))
+        ended.coalesce(1).write.mode("append").parquet(str(ends))
         run.follow(_start(spark, stream, settings, is_live=False), stop)
     held = _held(spark, stream)
     waiting = held.agg(F.sum("waiting")).first() if held is not None else None
@@ -214,9 +221,9 @@ def _start(
     reader = spark.readStream.option("maxFilesPerTrigger", stream.files_per_batch)
     reader = reader.option("maxFileAge", FILE_AGE_MAX)
     events = read_events(reader, stream.folder, settings)
-    told = spark.readStream.option("maxFileAge", FILE_AGE_MAX)
-    told = told.schema(f"observer {_observer_type(settings)}")
-    ends = told.parquet(str(stream.checkpoint / "ends")).withColumn(FLUSHES, F.lit(True))
+    notices = spark.readStream.option("maxFileAge", FILE_AGE_MAX)
+    notices = notices.schema(f"observer {_observer_type(settings)}")
+    ends = notices.parquet(str(stream.checkpoint / "ends")).withColumn(FLUSHES, F.lit(True))
     both = _with_observer(events).unionByName(ends, allowMissingColumns=True)
     # Timers are fixed in the checkpoint. So a bounded run sets them but ignores them.
     idle_us = stream.idle_us or idle_us_of(settings.guarantees, settings.tick_us)
@@ -234,9 +241,9 @@ def _start(
 class _Run:
     """The counts of a run over all of its queries."""
 
-    def __init__(self, stream: Stream, settings: Settings, on_batch: OnBatch, tell: Tell) -> None:
+    def __init__(self, stream: Stream, settings: Settings, on_batch: OnBatch, note: Note) -> None:
         self._stream, self._settings = stream, settings
-        self._on_batch, self._tell = on_batch, tell
+        self._on_batch, self._note = on_batch, note
         self._unknown: set[str] = set()
         self._last: Read | None = None
         beside = ("rejected", "unknown_columns", "gone", "unsorted_files", "observers")
@@ -259,13 +266,13 @@ class _Run:
                         self._add(progress)
             query.awaitTermination()  # raises the error of the query
         except StreamingQueryException as error:
-            told = tell_failure(whole_text(error), str(self._stream.out))
+            failure = failure_of(whole_text(error), str(self._stream.out))
             cure = "correct the file in its place, under its name, and start again"
-            if told is not None and told.hint == FULL_HINT:
+            if failure is not None and failure.hint == FULL_HINT:
                 cure = "make room there, and start again"
             raise BeforehandError(
-                f"the stream failed: {told.problem if told else _reason(error)}",
-                where=told.where if told else "",
+                f"the stream failed: {failure.problem if failure else _reason(error)}",
+                where=failure.where if failure else "",
                 hint=f"nothing is lost: {cure} with the same checkpoint",
             ) from error
 
@@ -284,7 +291,7 @@ class _Run:
         unknown = set() if read is None else unknown_columns(read)
         if self._settings.format == "parquet":
             unknown = new_columns(files, set(self._settings.columns.names))
-        _tell_unknown(unknown - self._unknown, self._tell)
+        _note_unknown(unknown - self._unknown, self._note)
         self._unknown |= unknown
         self.totals["unknown_columns"] = len(self._unknown)
         if (row is not None and row["delivered"]) or (read is not None and read["rejected"]):
@@ -297,7 +304,7 @@ class _Run:
         reads = reads_between(self._stream.checkpoint, start, end)
         if late := unsorted_files(reads, self._last):
             self.totals["unsorted_files"] += len(late)
-            self._tell(
+            self._note(
                 f"{late[0]} was read after files of the same time of modification whose names come"
                 f" later ({len(late)} such files): give files distinct times, or all of one time to"
                 " one batch (`--files-per-batch`)"
@@ -314,13 +321,13 @@ class _Run:
         for file in files:
             if not Path(file).exists():
                 self.totals["gone"] += 1
-                self._tell(
+                self._note(
                     f"{file} was gone when its batch was done, and may not have been read: if its"
                     " rows are not in the output, put it back under another name"
                 )
             elif self._settings.format == "parquet" and not Path(file).stat().st_size:
                 self.totals["gone"] += 1  # Spark skips it and never reads it again
-                self._tell(f"{file} is empty, so no Parquet file: write it under another name")
+                self._note(f"{file} is empty, so no Parquet file: write it under another name")
 
 
 def _offsets(progress: StreamingQueryProgress) -> tuple[int, int]:
@@ -359,10 +366,10 @@ def _ordered(events: DataFrame, settings: Settings, waking: Waking, rejects: Pat
     )
 
 
-def _tell_unknown(names: set[str], tell: Tell) -> None:
+def _note_unknown(names: set[str], note: Note) -> None:
     if names:
         listed = ", ".join(f"`{name}`" for name in sorted(names))
-        tell(
+        note(
             f"new columns are not in the output: {listed}; its columns are those of the first files"
         )
 

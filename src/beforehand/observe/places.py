@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from beforehand.errors import InputError
 from beforehand.files import local_place
 from beforehand.observe.rejects import folder_of_rejects, local_path
+from beforehand.observe.settings import SETTINGS_FILE
 
 SINK_LOG = "_spark_metadata"
 """The log in an output folder that lists its committed files."""
@@ -44,12 +45,12 @@ def check_places(folder: Path, out: Path, checkpoint: Path | None) -> None:
             raise InputError(
                 f"{inner} lies in {outer}: {inside}", hint="give each a folder of its own"
             )
-    if checkpoint is None or not (checkpoint / "settings.json").exists():
+    if checkpoint is None or not (checkpoint / SETTINGS_FILE).exists():
         for place in (out, folder_of_rejects(out)):
             if place.is_file() or (place.is_dir() and any(place.iterdir())):
                 raise InputError(f"there is something already: {place}", hint="give another folder")
         return
-    kept = msgspec.json.decode((checkpoint / "settings.json").read_bytes())["out"]
+    kept = msgspec.json.decode((checkpoint / SETTINGS_FILE).read_bytes())["out"]
     has_written = bool(_numbers(checkpoint / "spark" / "commits"))
     if kept == str(out.resolve()) and has_written and not (out / SINK_LOG).is_dir():
         raise InputError(

@@ -48,8 +48,8 @@ def write_rejects(rows: list[dict[str, Any]], folder: Path) -> None:
     for row in rows:
         path = local_path(row[FILE])
         line = row[LINE] if row[LINE] is not None else numbers.find(path, row[RAW])
-        said = {"file": path, "line": line, "why": row[WHY], "raw": row[RAW]}
-        lines.append(json.dumps(said, ensure_ascii=False))
+        rejected = {"file": path, "line": line, "why": row[WHY], "raw": row[RAW]}
+        lines.append(json.dumps(rejected, ensure_ascii=False))
     data = "".join(f"{line}\n" for line in lines).encode()
     name = hashlib.sha256(data).hexdigest()[:NAME_DIGITS]
     folder.mkdir(parents=True, exist_ok=True)

@@ -35,6 +35,9 @@ TIME_ZONE = "spark.sql.session.timeZone"
 COUNTS_MAX = 2**60
 """The bound on events of a process per tick is unknown, so the stamps' counts are trusted."""
 
+SETTINGS_FILE = "settings.json"
+"""The file of a checkpoint with the settings that its stream was started with."""
+
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """The settings as the user gives them."""

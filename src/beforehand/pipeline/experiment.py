@@ -78,6 +78,10 @@ class Experiment:
     """The comparison that `beforehand diff` shows."""
     papers: tuple[str, ...] = ()
     """Keys of published figures that a scenario may ask to be compared with."""
+    replay: Callable[[str, Row, Path], str] | None = None
+    """Runs a finished task once more from its parameters, and writes the logs of its run into a
+    folder. The first argument is its name. Returns the part of the run, if that is not all of it.
+    None: the datasets have the logs."""
     swept: tuple[str, ...] = ()
     """The tables whose keys `[sweep]` can sweep."""
     is_small: Callable[[Missing], bool] = lambda _: True

@@ -14,14 +14,23 @@ from beforehand.errors import LocalError
 from beforehand.files import check_folder_target
 from beforehand.pipeline.experiment import Experiment, Row, State, load_experiment, read_scenario
 from beforehand.pipeline.publish import publish
-from beforehand.pipeline.stages import Missing, OpenSpark, Work
+from beforehand.pipeline.stages import (
+    AsTasks,
+    Followers,
+    Job,
+    Made,
+    Missing,
+    OpenSpark,
+    Stage,
+    Work,
+)
 from beforehand.pipeline.work import Progress, plan_work, write_index
 from beforehand.scenario.shipped import find_scenario
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Tell = Callable[[str], None]
+Note = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -50,8 +59,8 @@ class SparkPlace:
 
     def __post_init__(self) -> None:
         if self.spark is not None and (self.master or self.remote or self.conf):
-            problem = "a session is where it is: pass `spark` without `master`, `remote` and `conf`"
-            raise LocalError(problem)
+            hint = "pass `spark` without `master`, `remote` and `conf`"
+            raise LocalError("an existing session cannot be moved", hint=hint)
 
     @property
     def is_elsewhere(self) -> bool:
@@ -89,7 +98,7 @@ def run_scenario(
     remote: str | None = None,
     conf: Mapping[str, str] | None = None,
     spark: SparkSession | None = None,
-    tell: Tell = lambda _: None,
+    note: Note = lambda _: None,
 ) -> Summary:
     """Compute the missing datasets of a scenario, and publish its results in `out`.
 
@@ -100,7 +109,7 @@ def run_scenario(
     master, remote: where Spark runs; on a cluster, all machines must share the folder `out`.
     conf: Spark settings.
     spark: an existing session to use instead of a new one; it is left as it was.
-    tell: called with progress messages.
+    note: called with progress messages.
 
     If nothing is missing, Spark is not started.
     """
@@ -124,7 +133,7 @@ def run_scenario(
 
         if any(missing.values()) and place.is_elsewhere:
             session()  # report a misconfigured cluster before computing anything
-        _compute(experiment, work, missing, session, tell)
+        _compute(experiment, work, missing, session, note)
     end = experiment.conclude(scenario, work)
     publish(folder, scenario, end)
     computed = {stage: len(jobs) for stage, jobs in missing.items()}
@@ -145,16 +154,33 @@ def look_ahead(
 
 
 def _compute(
-    experiment: Experiment, work: Work, missing: Missing, spark: OpenSpark, tell: Tell
+    experiment: Experiment, work: Work, missing: Missing, spark: OpenSpark, note: Note
 ) -> None:
-    for stage in experiment.stages():
-        jobs, to_do = work[stage.name], missing[stage.name]
+    stages, made = experiment.stages(), set[str]()
+    for stage in stages:
+        jobs = work[stage.name]
+        to_do = [job for job in missing[stage.name] if job.name not in made]
         if to_do:
             stage.check(to_do)
-            tell(f"{stage.name}: {len(to_do)} of {len(jobs)} to do")
-            stage.maker.make(stage.name, to_do, spark)
+            note(f"{stage.name}: {len(to_do)} of {len(jobs)} to do")
+            if isinstance(stage.maker, AsTasks):
+                followers = _followers(stage, stages, missing)
+                made |= stage.maker.make_with(stage.name, to_do, spark, followers)
+            else:
+                stage.maker.make(stage.name, to_do, spark)
         known = [job.dataset.manifest().facts for job in jobs]
-        for sentence in known[0].get("told", ()) if known else ():
-            tell(f"{stage.name}: {sentence}")
+        for sentence in known[0].get("sentences", ()) if known else ():
+            note(f"{stage.name}: {sentence}")
         if cpu_s := sum(facts.get("cpu_s", 0.0) for facts in known):
-            tell(f"{stage.name}: {cpu_s:.1f} CPU seconds in all")
+            note(f"{stage.name}: {cpu_s:.1f} CPU seconds in all")
+
+
+def _followers(stage: Stage, stages: Sequence[Stage], missing: Missing) -> Followers:
+    """Return the missing datasets that the tasks of a stage can make as well."""
+    found: dict[str, list[tuple[Callable[[Job], Made | None], Job]]] = {}
+    for later in stages:
+        if later.follow is not None and later.inputs == (stage.name,):
+            for job in missing[later.name]:
+                (source,) = job.inputs
+                found.setdefault(source.name, []).append((later.follow, job))
+    return found

@@ -7,7 +7,7 @@ import platform
 from importlib.metadata import version
 from pathlib import Path
 
-from beforehand.files import write_text
+from beforehand.files import SCENARIO_FILE, write_text
 from beforehand.pipeline.datasets import write_table
 from beforehand.pipeline.experiment import Conclusion
 from beforehand.scenario.head import Scenario
@@ -29,4 +29,4 @@ def publish(out: Path, scenario: Scenario, conclusion: Conclusion) -> None:
         "versions": {name: version(name) for name in PACKAGES}
         | {"python": platform.python_version()},
     }
-    write_text(out / "scenario.json", json.dumps(about, indent=2, ensure_ascii=False) + "\n")
+    write_text(out / SCENARIO_FILE, json.dumps(about, indent=2, ensure_ascii=False) + "\n")

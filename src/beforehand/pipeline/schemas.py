@@ -35,7 +35,12 @@ HOPS = "run string, hops bigint, receptions bigint"
 """First receptions by the number of hops that the message had made; -1 if the number is
 unknown."""
 
-VIOLATIONS = "run string, step bigint, t_us bigint, node int, kind string, origin int, seq bigint"
+VIOLATIONS = (
+    "run string, step bigint, t_us bigint, node int, kind string, origin int, seq bigint,"
+    " follower_step bigint, follower_origin int, follower_seq bigint"
+)
+"""follower: the delivery at the same node of a message that causally follows the late one. Null for
+other kinds, and after the first FOLLOWERS_MAX late deliveries of a block of senders."""
 
 MEASURES = ("delay", "delivered_delay", "latency", "age")
 """delay: from broadcast to first reception. delivered_delay: the same for delivered messages alone.

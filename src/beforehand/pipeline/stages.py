@@ -93,10 +93,16 @@ class Stage:
     maker: Maker
     check: Callable[[Sequence[Job]], None] = lambda _: None
     """Raises InputError for jobs that cannot be done, before any job starts."""
+    follow: Callable[[Job], Made | None] | None = None
+    """Makes a dataset in the task that made its only input, if that stage runs as tasks. It returns
+    None, and the maker makes the dataset, if that is too much work for one task."""
 
 
 Missing = dict[str, list[Job]]
 """The jobs to be done, by stage."""
+Followers = Mapping[str, Sequence[tuple[Callable[[Job], Made | None], Job]]]
+"""The jobs that can be done in the task that makes their input, with the `follow` of their stage,
+by the name of the input."""
 
 
 @dataclass(frozen=True)
@@ -151,10 +157,18 @@ class AsTasks:
     function: Callable[[Job], Made]
 
     def make(self, stage: str, jobs: Sequence[Job], spark: OpenSpark) -> None:
+        self.make_with(stage, jobs, spark, {})
+
+    def make_with(
+        self, stage: str, jobs: Sequence[Job], spark: OpenSpark, followers: Followers
+    ) -> set[str]:
+        """Make all datasets, and those of the followers. Return the names of what was made."""
         from beforehand.spark.tasks import run_tasks
 
         longest_first = sorted(jobs, key=lambda job: -job.task.cost)
-        run_tasks(spark(), stage, longest_first, partial(_make, self.function))
+        chains = [(job, tuple(followers.get(job.name, ()))) for job in longest_first]
+        made = run_tasks(spark(), stage, chains, partial(_make_chain, self.function))
+        return {name for names in made for name in names}
 
 
 @dataclass(frozen=True)
@@ -211,3 +225,18 @@ def _counted(label: str, jobs: Sequence[Job]) -> Iterator[Job]:
 def _make(function: Callable[[Job], Made], job: Job) -> str:
     job.dataset.commit(*function(job))
     return job.name
+
+
+def _make_chain(
+    function: Callable[[Job], Made],
+    chain: tuple[Job, Sequence[tuple[Callable[[Job], Made | None], Job]]],
+) -> list[str]:
+    """Make the dataset of a job, and then those of its followers. Return the names of all made."""
+    first, followers = chain
+    names = [_make(function, first)]
+    for follow, job in followers:
+        made = follow(job)
+        if made is not None:
+            job.dataset.commit(*made)
+            names.append(job.name)
+    return names

@@ -11,15 +11,19 @@ import numpy as np
 from beforehand.errors import InputError
 from beforehand.events import (
     EVENTS_FILE,
+    FRAMES_FILE,
+    LINKS_FILE,
     LINKS_SUFFIX,
     PAST_COLUMNS,
     PASTS_FILE,
     PASTS_SUFFIX,
+    PHASES_FILE,
     POSITIONS_FILE,
     POSITIONS_SUFFIX,
     About,
 )
 from beforehand.files import MANIFEST, find_damage, read_parquet, read_text
+from beforehand.play.cells import CellsTrack, read_cells
 from beforehand.play.run import Ints, Movement
 
 CONTACTS_FILE, PRESENCE_FILE = "contacts.parquet", "presence.parquet"
@@ -36,6 +40,7 @@ class Beside:
     contacts: Ints | None = None
     pasts: Ints | None = None
     movement: Movement | None = None
+    cells: CellsTrack | None = None
     about: About = field(default_factory=About)
     """The facts of the run in the datasets of a results folder, for logs that do not say."""
 
@@ -53,12 +58,16 @@ def read_beside_file(events: Path) -> Beside:
     links, pasts, places = (
         events.with_name(stem + suffix) for suffix in (LINKS_SUFFIX, PASTS_SUFFIX, POSITIONS_SUFFIX)
     )
-    if events.name == EVENTS_FILE and not pasts.is_file():
-        pasts = events.with_name(PASTS_FILE)
+    if events.name == EVENTS_FILE:
+        names = (LINKS_FILE, PASTS_FILE, POSITIONS_FILE)
+        links, pasts, places = (events.with_name(name) for name in names)
+    phases, frames = events.with_name(PHASES_FILE), events.with_name(FRAMES_FILE)
+    is_cells = events.name == EVENTS_FILE and phases.is_file() and frames.is_file()
     return Beside(
         contacts=_read_links(links) if links.is_file() else None,
         pasts=_read_pasts(pasts) if pasts.is_file() else None,
         movement=_read_movement(places) if places.is_file() else None,
+        cells=read_cells(phases, frames) if is_cells else None,
     )
 
 
@@ -86,7 +95,7 @@ def read_beside_dataset(root: Path, folder: Path) -> Beside:
                     movement = _read_movement(places)
     pasts = folder / PASTS_FILE
     read = _read_pasts(pasts) if pasts.is_file() else None
-    return Beside(contacts, read, movement, about)
+    return Beside(contacts, read, movement, about=about)
 
 
 def _manifest(folder: Path) -> _Made:

@@ -19,6 +19,8 @@ from beforehand.play.pack import VALUE_MAX, Pack
 from beforehand.play.run import NO_RECEPTION, Ints, Movement, Run
 
 VERSION = 1
+PLAIN = "plain"
+"""The kind of a run without details."""
 MS = 1000
 LENGTH_MS_MAX = 2**31 - 2
 """24 days: times in the page are 32-bit integers, and the largest stands for `never`."""
@@ -73,8 +75,13 @@ def encode(run: Run) -> tuple[dict[str, Any], bytes]:
     notes = list(run.notes)
     if lost_causes:
         notes.append(f"{lost_causes:,} named causes are of messages that the page does not have")
+    extra = None if run.details is None else run.details.encode(pack, clock, messages)
     head = {
         "version": VERSION,
+        "kind": PLAIN if run.details is None else run.details.kind,
+        "extra": extra,
+        "relays": run.relays,
+        "wrong_words": list(run.wrong_words),
         "start_us": clock.start_us,
         "length": clock.length_ms,
         "name": run.name,
@@ -146,9 +153,13 @@ def _add_receptions(pack: Pack, run: Run, clock: Clock, messages: MessageIndex) 
         done = clock.ms(done_t[at])
     is_again = np.ones(len(rows), np.bool_)
     is_again[np.unique(pair[rows], return_index=True)[1]] = False
-    is_own = messages.origin[message[rows]] == node
-    wait = np.where(is_done, done - t, -1)
-    release, later = _releases(node, t, wait, is_again | is_own | (is_done & (wait < 0)))
+    # A node that delivers its own message as it broadcasts it writes no `deliver` row.
+    delivers_own = (events.node == events.origin)[delivered].any()
+    is_own = (messages.origin[message[rows]] == node) & ~delivers_own
+    wait = np.where(is_done, done - t, np.where(node < run.relays, 0, -1))
+    release, later = _releases(
+        node, t, wait, is_again | (is_own & ~is_done) | (is_done & (wait < 0))
+    )
     sender = np.where(alone[rows], NO_RECEPTION, events.sender[rows])
     pack.add("node.receptions", np.bincount(node, minlength=len(run.names)))
     pack.add("reception.t", t, delta=True)
@@ -156,6 +167,12 @@ def _add_receptions(pack: Pack, run: Run, clock: Clock, messages: MessageIndex) 
     pack.add("reception.sender", sender, delta=True)
     pack.add("reception.release", release)
     pack.add("reception.later", later)
+    if events.sent_us is not None:
+        sent_us = events.sent_us[rows]
+        flight = np.where(
+            sent_us < 0, 0, clock.lengths(np.maximum(sent_us, clock.start_us), events.t_us[rows])
+        )
+        pack.add("reception.flight", flight)
 
 
 def _releases(node: Ints, t: Ints, wait: Ints, is_again: NDArray[np.bool_]) -> tuple[Ints, Ints]:

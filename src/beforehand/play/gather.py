@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -25,13 +26,18 @@ from beforehand.files import MANIFEST, find_damage, read_parquet
 from beforehand.mobility.positions import Positions
 from beforehand.mobility.trace import Trace
 from beforehand.play.beside import Beside, read_beside_dataset, read_beside_file
+from beforehand.play.cells import names_of_nodes
 from beforehand.play.judge import PROOFS_MAX, violations_of
-from beforehand.play.run import UNKNOWN_SENDER, Events, Ints, Movement, Run, Violations
+from beforehand.play.nodes import nodes_run
+from beforehand.play.observer import is_observed, observed_run
+from beforehand.play.run import UNKNOWN_SENDER, Details, Events, Ints, Movement, Run, Violations
+from beforehand.play.vcube import read_packets
 from beforehand.verify.event_log import HINT, READ_COLUMNS, coded, content_of, joined, logs_of
 from beforehand.verify.plan import EVENTS_STAGE, PLAN_FILE, read_plan
 from beforehand.verify.verdict import judge
 
 CONTACTS_WORLD = "contacts"
+VALUE = "value"
 
 
 def gather_run(path: Path, run: str | None = None) -> Run:
@@ -46,14 +52,14 @@ def gather_run(path: Path, run: str | None = None) -> Run:
             hint = "run the scenario again: it makes damaged datasets anew"
             raise InputError("; ".join(damage), where=str(folder), hint=hint)
         return _read_run(folder / EVENTS_FILE, None, read_beside_dataset(path, folder), title)
+    if is_observed(path):
+        return observed_run(path, run)
     if path.is_dir():
+        if nodes := sorted(path.rglob(f"*{NODE_SUFFIX}")):
+            return nodes_run(nodes, run)
         path = _only_log(path)
     if path.name.endswith(NODE_SUFFIX):
-        raise InputError(
-            "`play` cannot draw the logs of real nodes: they have no common clock",
-            where=str(path),
-            hint="`beforehand verify` judges them; `play` draws logs of `beforehand simulate`",
-        )
+        return nodes_run([path], run)
     return _read_run(path, run, read_beside_file(path), "")
 
 
@@ -87,26 +93,17 @@ def _only_log(folder: Path) -> Path:
     named = sorted(folder.rglob(EVENTS_FILE))
     if len(named) == 1:
         return named[0]
-    nodes = sorted(folder.glob(f"*{NODE_SUFFIX}"))
-    if nodes and not named:
-        return nodes[0]
     problem = f"{len(named)} event logs in the folder" if named else f"no `{EVENTS_FILE}` here"
     raise InputError(problem, where=str(folder), hint="give the Parquet file of one run")
 
 
 def _read_run(path: Path, wanted: str | None, beside: Beside, title: str) -> Run:
-    table = read_parquet(path, (*READ_COLUMNS, SENDER), hint=HINT, content=content_of(path))
+    table = read_parquet(path, (*READ_COLUMNS, SENDER, VALUE), hint=HINT, content=content_of(path))
     columns = joined([table], ("step", "t_us", "node", "origin", "seq"), ("run", "kind"), str(path))
     runs, codes = coded(columns["run"])
     name = _choose_run([str(run) for run in runs], wanted, path)
     rows = np.flatnonzero(codes == [str(run) for run in runs].index(name)) if runs else codes
     events = _events(table, columns, rows)
-    if (events.kind == SEND).any():
-        raise InputError(
-            "`play` cannot draw a log of packets yet: it has rows of kind `send`",
-            where=str(path),
-            hint="it draws logs of `beforehand simulate` and of the world `contacts`",
-        )
     only = columns.take(rows).replace_schema_metadata(table.schema.metadata)
     (log,) = logs_of([only], str(path)) if len(rows) else (None,)
     if log is None:
@@ -114,8 +111,11 @@ def _read_run(path: Path, wanted: str | None, beside: Beside, title: str) -> Run
     verdict = judge(log)
     about = _merged(log.about, beside.about)
     names = _names(about, events)
+    events, details = _details(events, table, rows, beside, about, len(names))
+    if not about.names and about.stations:
+        names = names_of_nodes(about.stations, len(names))
     presence, notes = _presence(events, len(names))
-    notes += _notes(events, beside, len(verdict.violations.row))
+    notes += _notes(events, beside, details, len(verdict.violations.row))
     return Run(
         name=name,
         title=title or name,
@@ -130,7 +130,24 @@ def _read_run(path: Path, wanted: str | None, beside: Beside, title: str) -> Run
         pasts=beside.pasts,
         movement=beside.movement,
         notes=tuple(notes),
+        relays=0 if beside.cells is None else about.stations or 0,
+        details=details,
     )
+
+
+def _details(
+    events: Events, table: pa.Table, rows: np.ndarray, beside: Beside, about: About, nodes: int
+) -> tuple[Events, Details | None]:
+    """Return the events without those of packets, and what this kind of run has besides them."""
+    if beside.cells is not None:
+        return events, replace(beside.cells, stations=about.stations or 0)
+    if not (events.kind == SEND).any():
+        return events, None
+    if VALUE not in table.column_names:
+        hint = "`value` is the number of the packet of each `send` and `receive` row"
+        raise InputError("the log has packets without numbers: no column `value`", hint=hint)
+    rows = rows[np.argsort(table["step"].to_numpy()[rows], kind="stable")]
+    return read_packets(events, table[VALUE].to_numpy()[rows], nodes)
 
 
 def _choose_run(runs: list[str], wanted: str | None, path: Path) -> str:
@@ -162,7 +179,7 @@ def _events(table: pa.Table, columns: pa.Table, rows: np.ndarray) -> Events:
 
 def _merged(log: About, datasets: About) -> About:
     """Return the metadata of the log, completed by that of its datasets."""
-    names = ("protocol", "lifetime_us", "range_m", "skew_us")
+    names = ("protocol", "lifetime_us", "range_m", "stations", "skew_us")
     missing = {n: getattr(datasets, n) for n in names if getattr(log, n) is None}
     return msgspec.structs.replace(log, **missing)
 
@@ -210,7 +227,7 @@ def _presence(events: Events, nodes_count: int) -> tuple[Ints, list[str]]:
     return np.array(sorted(stays), np.int64).reshape(-1, 4), notes
 
 
-def _notes(events: Events, beside: Beside, violations: int) -> list[str]:
+def _notes(events: Events, beside: Beside, details: Details | None, violations: int) -> list[str]:
     """Return what the page lacks, because it was not kept with the log."""
     notes = []
     if not (events.sender >= 0).any():
@@ -219,9 +236,9 @@ def _notes(events: Events, beside: Beside, violations: int) -> list[str]:
         notes.append(
             "the causes that messages name were not kept: no causal past, no reason to wait"
         )
-    if beside.contacts is None:
+    if beside.contacts is None and details is None:
         notes.append("contacts were not kept with the log")
-    if beside.movement is None:
+    if beside.movement is None and details is None:
         notes.append("places were not kept with the log: the map is a circle")
     if violations > PROOFS_MAX:
         notes.append(

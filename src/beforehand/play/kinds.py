@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from beforehand.events import EVENTS_FILE, NODE_SUFFIX
+from beforehand.play.observer import is_observed
 from beforehand.verify.event_log import GZIP_MARK, PARQUET_MARK, READ_COLUMNS
 from beforehand.verify.plan import PLAN_FILE
 
@@ -18,8 +19,10 @@ def is_run(path: Path) -> bool:
     A Parquet file with places or contacts is a trace. A broken file with the mark of Parquet counts
     as a log, so that its reader reports what is wrong.
     """
+    if is_observed(path):
+        return True
     if path.is_dir():
-        if (path / PLAN_FILE).is_file() or next(path.glob(f"*{NODE_SUFFIX}"), None):
+        if (path / PLAN_FILE).is_file() or next(path.rglob(f"*{NODE_SUFFIX}"), None):
             return True
         return next(path.rglob(EVENTS_FILE), None) is not None
     if not path.is_file():

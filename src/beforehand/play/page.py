@@ -16,13 +16,17 @@ from typing import Any
 
 from beforehand.errors import InputError
 from beforehand.files import write_text
-from beforehand.play.encode import encode
+from beforehand.play.encode import PLAIN, encode
 from beforehand.play.run import Run
 
 PARTS = files("beforehand.play.web")
 ENTRY = "main.js"
+KIND = "kind"
+"""The module that each kind of run replaces by its own."""
 PAGE_BYTES_MAX = 25_000_000
 IMPORT = re.compile(r'^import (.*) from "\./(.*)\.js";$', re.M)
+COMMENT = re.compile(r"^ *(?://.*|/\*\*.*\*/)\n", re.M)
+"""A line that is a comment. A page leaves them out: they are 5 % of its code."""
 EXPORT = re.compile(r"^export (?:async )?(?:function\*?|class|const) ([\w$]+)", re.M)
 
 
@@ -52,7 +56,7 @@ def fill_page(head: dict[str, Any], body: bytes) -> str:
         style=(PARTS / "play.css").read_text(),
         head=_embedded_json(head),
         pack=base64.b64encode(body).decode(),
-        script=bundle(ENTRY),
+        script=bundle(ENTRY, str(head["kind"])),
     )
 
 
@@ -61,19 +65,25 @@ def _embedded_json(value: object) -> str:
     return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")
 
 
-def bundle(entry: str) -> str:
-    """Return the modules as one script: each in a function, after those that it imports."""
+def bundle(entry: str, kind: str = PLAIN) -> str:
+    """Return the modules as one script: each in a function, after those that it imports.
+
+    kind: the module that takes the place of `kind.js`. A page has the code of its kind only.
+    """
     done: dict[str, str] = {}
+    kinds = {KIND: kind} if kind != PLAIN else {}
 
     def visit(name: str, above: tuple[str, ...]) -> None:
         if name in above:
             raise ValueError(f"modules import each other: {' -> '.join((*above, name))}")
         if name in done:
             return
-        text = (PARTS / name).read_text()
+        text = COMMENT.sub("", (PARTS / name).read_text())
         for _, other in IMPORT.findall(text):
-            visit(f"{other}.js", (*above, name))
-        text = IMPORT.sub(lambda m: f"const {m[1].replace(' as ', ': ')} = ${m[2]};", text)
+            visit(f"{kinds.get(other, other)}.js", (*above, name))
+        text = IMPORT.sub(
+            lambda m: f"const {m[1].replace(' as ', ': ')} = ${kinds.get(m[2], m[2])};", text
+        )
         names = ", ".join(EXPORT.findall(text))
         text = re.sub(r"^export ", "", text, flags=re.M)
         module = f"${Path(name).stem}"

@@ -37,6 +37,7 @@ def restrict(run: Run, window_us: tuple[int, int | None] | None, nodes: str | No
         movement=None
         if run.movement is None
         else _kept_movement(run.movement, begin_us, end_us, chosen),
+        details=None if run.details is None else run.details.cut(begin_us, end_us, chosen),
         window_us=None if window_us is None else (begin_us, end_us),
         notes=(*run.notes, note),
     )

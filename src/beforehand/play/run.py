@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from beforehand.events import About
+
+if TYPE_CHECKING:
+    from beforehand.play.messages import MessageIndex
+    from beforehand.play.pack import Pack
 
 Ints = NDArray[np.int64]
 
@@ -29,12 +33,16 @@ class Events:
     seq: Ints
     sender: Ints
     """UNKNOWN_SENDER where the log does not name it."""
+    sent_us: Ints | None = None
+    """When the frame of a `receive` row was sent; None: the log does not say for any row."""
 
     def __len__(self) -> int:
         return len(self.t_us)
 
     def take(self, rows: NDArray[Any]) -> Events:
-        return Events(**{name: column[rows] for name, column in vars(self).items()})
+        columns: dict[str, Any]
+        columns = {n: None if c is None else c[rows] for n, c in vars(self).items()}
+        return Events(**columns)
 
 
 @dataclass(frozen=True)
@@ -49,6 +57,29 @@ class Violations:
     """An index into `kernels.verify.causality.KINDS`."""
     chain: tuple[Ints, ...] = ()
     """The proof of each of the first violations: t_us, node, origin, seq, is_broadcast per row."""
+
+
+class PageClock(Protocol):
+    """Converts the times of a run to milliseconds of its page."""
+
+    def ms(self, t_us: NDArray[Any]) -> Ints: ...
+
+    def lengths(self, from_us: NDArray[Any], to_us: NDArray[Any]) -> Ints: ...
+
+
+class Details(Protocol):
+    """The data of a kind of run besides messages, nodes and links."""
+
+    kind: ClassVar[str]
+    """The name of the module of the page that draws it."""
+
+    def encode(self, pack: Pack, clock: PageClock, messages: MessageIndex) -> dict[str, Any]:
+        """Add columns to the pack, and return what the module needs besides them."""
+        ...
+
+    def cut(self, begin_us: int, end_us: int, chosen: Ints) -> Details:
+        """Return the part in a window, of the chosen nodes."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -85,6 +116,12 @@ class Run:
     movement: Movement | None = None
     window_us: tuple[int, int] | None = None
     notes: tuple[str, ...] = field(default_factory=tuple)
+    relays: int = 0
+    """The first so many nodes relay messages and deliver none: stations."""
+    details: Details | None = None
+    """None: a run of contacts, which has none."""
+    wrong_words: tuple[str, ...] = ()
+    """The names of the kinds of violations; empty: those of the verifier."""
 
     @property
     def has_senders(self) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from functools import cached_property
+from typing import Any, Literal
 
 import altair as alt
 import pandas as pd
@@ -59,6 +60,13 @@ class Figure:
     caption: str
     chart: Chart
     data: pd.DataFrame
+
+    @cached_property
+    def spec(self) -> dict[str, Any]:
+        """The chart as Vega-Lite, with its data. Altair checks it, which takes longest."""
+        with alt.data_transformers.disable_max_rows():
+            found: dict[str, Any] = self.chart.to_dict()
+        return found
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from beforehand.errors import InputError
-from beforehand.files import read_text, unreadable
+from beforehand.files import SCENARIO_FILE, read_text, unreadable
 
 STATISTICS = ("min", "max", "avg", "stdev")
 DELAYS = ("delay", "delivered_delay", "latency", "age")
@@ -131,7 +131,7 @@ class Scenario:
 
 
 def read_scenario(directory: Path) -> Scenario:
-    path = directory / "scenario.json"
+    path = directory / SCENARIO_FILE
     try:
         text = read_text(path, hint=HINT)
     except InputError as error:

@@ -10,7 +10,7 @@ import altair as alt
 import pandas as pd
 import vl_convert
 
-from beforehand.report.content import Chart, Figure
+from beforehand.report.content import Figure
 
 VEGALITE = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
@@ -34,7 +34,7 @@ def page_spec(figure: Figure) -> dict[str, Any]:
     The page holds the data once, as the CSV that the reader can also save. The script of the page
     joins the two.
     """
-    spec = _specify(figure.chart.properties(width="container", height=HEIGHT), ink="currentColor")
+    spec = _specify(figure, width="container", ink="currentColor")
     # One table per chart: the CSV would lack the data of a second one.
     assert len(spec.pop("datasets")) == 1, f"{figure.slug} draws more than one table"
     kinds = {
@@ -44,10 +44,10 @@ def page_spec(figure: Figure) -> dict[str, Any]:
     return spec
 
 
-def svg_text(chart: Chart) -> str:
+def svg_text(figure: Figure) -> str:
     """Return the chart as a picture. It has a tenth of a pixel as its resolution, no words for
     single marks, which take more room than the marks, and no marks that cannot be seen."""
-    svg = str(vl_convert.vegalite_to_svg(_picture(chart), vl_version=VEGALITE))
+    svg = str(vl_convert.vegalite_to_svg(_picture(figure), vl_version=VEGALITE))
     return LONG_DECIMALS.sub(r"\1", UNSEEN.sub("", MARK_WORDS.sub("", svg)))
 
 
@@ -63,17 +63,14 @@ def script() -> str:
     return library.replace("</script", "<\\/script")
 
 
-def _picture(chart: Chart) -> dict[str, Any]:
-    spec = _specify(chart.properties(width=PICTURE_WIDTH, height=HEIGHT), ink="#1d2330")
+def _picture(figure: Figure) -> dict[str, Any]:
+    spec = _specify(figure, width=PICTURE_WIDTH, ink="#1d2330")
     return {**spec, "background": "white", "padding": 12}
 
 
-def _specify(chart: Chart, *, ink: str) -> dict[str, Any]:
-    with alt.data_transformers.disable_max_rows():
-        spec: dict[str, Any] = chart.to_dict()
+def _specify(figure: Figure, *, width: int | str, ink: str) -> dict[str, Any]:
     # Replace Altair's default configuration of a fixed size and a white background.
-    spec["config"] = _config(ink)
-    return spec
+    return {**figure.spec, "width": width, "height": HEIGHT, "config": _config(ink)}
 
 
 def _config(ink: str) -> dict[str, Any]:

@@ -23,7 +23,7 @@ def write_page(page: Page, directory: Path) -> Path:
         for table in section.tables:
             write_text(folder / f"{table.slug}.csv", csv_text(table.data))
         for figure in section.figures:
-            svg = svg_text(figure.chart)
+            svg = svg_text(figure)
             stills[figure.slug] = svg
             write_text(folder / f"{figure.slug}.csv", csv_text(figure.data))
             write_text(folder / f"{figure.slug}.svg", svg)

@@ -125,7 +125,7 @@ class Group(MeshMember[Frame]):
         assert isinstance(order, Barrier), "can't happen: that is what was made"
         if order.forgotten is not None and self._config.durable == "disk":
             raise self._older_store((self.name, order.forgotten))
-        earliest_us = max(core.passed_us() + lifetime_us, core.order.last_seq() + 1)
+        earliest_us = max(core.horizon_us() + lifetime_us, core.order.last_seq() + 1)
         if earliest_us > self._lifetimes.latest_us(self._clock_us()):
             raise self._out_of_time(earliest_us - lifetime_us)
         return await self._broadcast(payload, lifetime_us)
@@ -137,13 +137,13 @@ class Group(MeshMember[Frame]):
         Messages that expired by then stay expired. Until the clock has caught up, messages of other
         members are delivered only if their deadlines are later than that time.
         """
-        return max(0, self._core().passed_us() - self._clock_us())
+        return max(0, self._core().horizon_us() - self._clock_us())
 
     def _on_started(self, parts: Parts[Frame, Mesh]) -> None:
         core = parts.node.driver.core
         assert isinstance(core, Epidemic), "can't happen: that is what was made"
-        if core.passed_us() > self._lifetimes.latest_us(self._clock_us()):
-            raise self._out_of_time(core.passed_us())
+        if core.horizon_us() > self._lifetimes.latest_us(self._clock_us()):
+            raise self._out_of_time(core.horizon_us())
 
     def _out_of_time(self, before_us: int) -> InputError:
         """Return the error for a clock that was ahead by more than any message lives."""

@@ -287,8 +287,8 @@ class Member(ABC, Generic[FrameT, NetworkT]):
         return core.explain(checked_id(message, "it is what `broadcast` returns, and `message.id`"))
 
     def _explained(self, waiting: Iterable[MessageId]) -> tuple[Pending, ...]:
-        fates = [(id, self.explain(id)) for id in waiting]
-        return tuple(Pending(id, fate.missing, fate.since_us or 0) for id, fate in fates)
+        statuses = [(id, self.explain(id)) for id in waiting]
+        return tuple(Pending(id, status.missing, status.since_us or 0) for id, status in statuses)
 
     # ---- steps ----------------------------------------------------------------------------------
 

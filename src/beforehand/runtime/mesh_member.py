@@ -39,7 +39,7 @@ class MemberCounters(msgspec.Struct, frozen=True):
 class MeshMember(Member[FrameT, Mesh]):
     """A member whose network is a `Mesh`."""
 
-    make_mesh: Callable[..., Mesh] = Mesh
+    _make_mesh: Callable[..., Mesh] = Mesh
     """Creates the network; tests substitute another one."""
     codec: Codec[Any]
     make_held_frames: Callable[[], HeldFrames[Any]]
@@ -74,7 +74,7 @@ class MeshMember(Member[FrameT, Mesh]):
                 recorder.met(peer)
             node.on_link(peer, is_up)
 
-        mesh = self.make_mesh(
+        mesh = self._make_mesh(
             self.name,
             member,
             key,

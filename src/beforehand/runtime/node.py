@@ -360,5 +360,5 @@ class Node(Generic[FrameT]):
         for peer, held in list(self._held_frames.items()):
             if held.held_since is not None and held.held_since < before:
                 self.counters.unread += 1
-                self._cut(peer, "our program does not read")
+                self._cut(peer, "the application of this node does not read")
         self._watch_unread()

@@ -85,9 +85,9 @@ class NamedCore(Generic[FrameT]):
         origin, seq = message
         if origin not in self._numbers:
             return MessageStatus("unknown")
-        fate = self._core.explain((self._numbers[origin], seq))
-        missing = tuple(map(self._named, fate.missing))
-        return msgspec.structs.replace(fate, missing=missing)
+        status = self._core.explain((self._numbers[origin], seq))
+        missing = tuple(map(self._named, status.missing))
+        return msgspec.structs.replace(status, missing=missing)
 
     def gauges(self, now_us: int) -> dict[str, int]:
         return self._core.gauges(now_us)

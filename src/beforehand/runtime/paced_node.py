@@ -91,11 +91,11 @@ class PacedNode(Node[FrameT]):
         self._saved_step = step
         if not self._is_saved_due:
             self._is_saved_due = True
-            self._loop.call_soon(self._tell_saved)
+            self._loop.call_soon(self._report_saved)
 
     # ---- steps ----------------------------------------------------------------------------------
 
-    def _tell_saved(self) -> None:
+    def _report_saved(self) -> None:
         self._is_saved_due = False
         if self._links is not None:
             self._step(lambda now_us: self.driver.on_saved(now_us, self._saved_step))

@@ -132,7 +132,7 @@ class Station:
             self,
         )
         refuse_unmet(self._driver.core.needs, GIVEN)
-        peers = self._stations.neighbours(self.name)
+        peers = self._stations.peers_of(self.name)
         self._wires = {n: ReliableChannel(n, incarnation, self._frame_handler(n)) for n in peers}
         self._air = self._make_air()
         self._mesh = self._make_mesh()

@@ -46,9 +46,9 @@ def _sources(value: object) -> tuple[str, ...] | float:
 
 TRAFFIC: dict[str, Setting] = {
     "period": Setting(
-        "traffic.period_us", values.positive_duration, "TIME", "between two broadcasts"
+        "traffic.period_us", values.positive_duration, "TIME", "time between two broadcasts"
     ),
-    "first": Setting("traffic.first_us", values.duration, "TIME", "until the first broadcast"),
+    "first": Setting("traffic.first_us", values.duration, "TIME", "time until the first broadcast"),
     "payload": Setting("traffic.payload_bytes", values.size, "BYTES"),
     "law": Setting("traffic.law", values.one_of("periodic", "poisson", "uniform", "file")),
     "phase": Setting("traffic.phase", values.switch),
@@ -61,20 +61,20 @@ NETWORK: dict[str, Setting] = {
     "latency": Setting("links.latency_us", values.duration, "TIME"),
     "bandwidth": Setting("links.bytes_per_s", values.rate, "BYTES/S", "or `endless`"),
     "announce": Setting("layer.announce_us", values.duration, "TIME", "0s: at once"),
-    "loss": Setting("links.loss", values.share, "SHARE", "of all frames", is_number=True),
+    "loss": Setting("links.loss", values.share, "SHARE", "share of lost frames", is_number=True),
     "duplication": Setting("links.duplication", values.share),
     "jitter": Setting("links.jitter_us", values.duration),
-    "retry": Setting("layer.retry_us", values.retry, "TIME", "repeat what was not answered"),
+    "retry": Setting("layer.retry_us", values.retry, "TIME", "repeat frames without an answer"),
     "capacity": Setting(
-        "layer.capacity", values.whole(1), "N", "messages a node can hold", is_number=True
+        "layer.capacity", values.whole(1), "N", "messages that a node can hold", is_number=True
     ),
     "eviction": Setting("layer.eviction", values.one_of("oldest", "random")),
     "transfer": Setting("layer.transfer", values.one_of("random", "oldest", "newest")),
     "frame": Setting("layer.frame_bytes_max", values.size),
     "frame_messages": Setting("layer.frame_messages_max", values.whole(1)),
     "push": Setting("layer.push", values.switch),
-    "marks_after": Setting("layer.marks_after", values.whole(0)),
-    "skew": Setting("clocks.skew_us", values.duration, "TIME", "between any two clocks"),
+    "digest_after": Setting("layer.digest_after", values.whole(0)),
+    "skew": Setting("clocks.skew_us", values.duration, "TIME", "largest difference of two clocks"),
 }
 FLAGS = {name: s for name, s in (TRAFFIC | NETWORK).items() if s.flag}
 

@@ -59,7 +59,7 @@ def retry(value: object) -> int:
     """Return a retry time of at least 1 ms: no link can answer sooner."""
     retry_us = positive_duration(value)
     if retry_us < RETRY_US_MIN:
-        raise InputError(f"sooner than any answer: `{value}`", hint="write at least `1ms`")
+        raise InputError(f"shorter than any answer takes: `{value}`", hint="write at least `1ms`")
     return retry_us
 
 
@@ -126,7 +126,7 @@ def whole(least: int, most: int = 2**63 - 1) -> Parse:
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise InputError(f"not a whole number from {least} on: `{value}`")
         if value > most:
-            raise InputError(f"more than can be done: `{value}`", hint=f"at most {most}")
+            raise InputError(f"too large: `{value}`", hint=f"at most {most}")
         return value
 
     return parse
@@ -158,10 +158,10 @@ def list_of(parse: Parse) -> Parse:
 
     def parse_list(value: object) -> tuple[object, ...]:
         if not isinstance(value, list) or not value:
-            raise InputError(f"not a list with something in it: `{value}`", hint="write `[...]`")
+            raise InputError(f"not a list of at least one value: `{value}`", hint="write `[...]`")
         items = tuple(parse(item) for item in value)
         if len(set(items)) < len(items):
-            raise InputError(f"something is in it twice: `{value}`")
+            raise InputError(f"a value occurs twice: `{value}`")
         return items
 
     return parse_list

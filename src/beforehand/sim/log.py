@@ -91,7 +91,10 @@ def event_table(
     kinds = pa.DictionaryArray.from_arrays(columns["kind"], pa.array(KINDS))
     runs = pa.DictionaryArray.from_arrays(np.zeros(size, np.int8), pa.array([run]))
     steps = pa.array(np.arange(first, first + size, dtype=np.int64))
-    rest = [kinds if name == "kind" else pa.array(columns[name]) for name in COLUMNS]
+    rest = [
+        kinds if name == "kind" else pa.array(columns[name].astype(kept_as, copy=False))
+        for name, kept_as in COLUMNS.items()
+    ]
     table = pa.table([runs, steps, *rest, _senders(columns, senders)], names=list(FILE_COLUMNS))
     completed = msgspec.structs.replace(
         about or About(), events=size, promise=promise, names=tuple(names)

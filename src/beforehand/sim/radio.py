@@ -24,6 +24,9 @@ STREAM = "radio/backoff"
 NEVER_US = -1
 NO_NODE = -1
 
+MACS = ("dcf", "csma", "none")
+"""The MACs in the numbering of `kernels.cells.air`."""
+
 
 class Radio(msgspec.Struct, frozen=True):
     """The parameters that all nodes of a channel share."""

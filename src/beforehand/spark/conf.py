@@ -26,7 +26,7 @@ def check_addresses(master: str | None, remote: str | None) -> None:
     """Raise InputError for an invalid Spark master or Connect address, before anything starts."""
     if master and remote:
         raise InputError(
-            f"two places to run on: `{master}` and `{remote}`",
+            f"both a master and a Connect server: `{master}` and `{remote}`",
             hint="give a master or a Connect server, not both",
         )
     if master is not None and not MASTER.fullmatch(master):

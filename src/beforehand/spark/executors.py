@@ -174,14 +174,14 @@ def _probe(
         def why_not(path: str) -> str:
             try:
                 if path in sizes:
-                    return "" if os.stat(path).st_size == sizes[path] else "there is another file"
+                    return "" if os.stat(path).st_size == sizes[path] else "it has another file"
                 with open(path) as opened:
                     is_same = opened.read() == marks[path]
                 may_write = os.access(os.path.dirname(path), os.W_OK | os.X_OK)
                 return (
-                    "it cannot be written to"
+                    "the folder cannot be written to"
                     if not may_write
-                    else ("" if is_same else "there is another file")
+                    else ("" if is_same else "it has another file")
                 )
             except OSError as error:
                 return error.strerror or str(error)

@@ -27,7 +27,7 @@ from pyspark.sql import SparkSession
 from beforehand.errors import InputError
 from beforehand.signals import restored
 from beforehand.spark.conf import check_addresses
-from beforehand.spark.java import java_home
+from beforehand.spark.java import archive_options, java_home
 from beforehand.temporary import scratch_folder
 
 EMBEDDED = "local[*]"
@@ -231,8 +231,8 @@ def _refuse_to_share() -> None:
     and stop."""
     if SparkContext._active_spark_context is not None or SparkSession.getActiveSession():
         raise InputError(
-            "there is a Spark session in this process already, and it is not ours to take",
-            hint="hand it over (`spark=`), or stop it first",
+            "another Spark session is active in this process",
+            hint="pass it as `spark=`, or stop it first",
         )
 
 
@@ -263,6 +263,7 @@ def _driver_conf(small: bool) -> Conf:
     options = [
         f"-Dlog4j2.configurationFile={QUIET_LOGS.as_uri()}",
         f'"-Djava.io.tmpdir={scratch_folder()}"',
+        *archive_options(),
     ]
     # Only the C1 compiler and one collector thread: faster start, less load on two cores.
     options += ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"] if small else []

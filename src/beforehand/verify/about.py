@@ -10,7 +10,7 @@ import msgspec
 from beforehand.events import METADATA, About, Runs
 from beforehand.promises import LEAST_PROMISE
 
-SETTINGS = ("protocol", "lifetime_us", "range_m", "skew_us")
+SETTINGS = ("protocol", "lifetime_us", "range_m", "stations", "skew_us")
 
 
 def read_about(metadata: Mapping[bytes, bytes] | None) -> dict[str, About]:

@@ -49,18 +49,30 @@ def are_of_nodes(files: Sequence[Path]) -> bool:
 
 def read_node_logs(files: Sequence[Path]) -> Iterator[Log]:
     """Yield every run in the logs, merged."""
-    where = str(files[0] if len(files) == 1 else Path(*_shared(files)))
+    where = _place_of(files)
+    is_empty = True
+    for merge, about in read_merges(files):
+        is_empty = False
+        yield merge.log(about)
+    if is_empty:
+        yield empty_log(files[0], where, ("there are no events in the log",))
+
+
+def read_merges(files: Sequence[Path]) -> Iterator[tuple[Merge, About]]:
+    """Yield every run in the logs, with its metadata."""
+    where = _place_of(files)
     columns = (*NODE_TEXTS, *NUMBERS)
     parts = [read_parquet(file, columns, hint=HINT, content=content_of(file)) for file in files]
     table = joined(parts, NUMBERS, NODE_TEXTS, where)
-    if not len(table):
-        yield empty_log(files[0], where, ("there are no events in the log",))
-        return
     said = [read_about(part.schema.metadata) for part in parts]
     for run in pc.unique(table["run"]):
         name = str(run.as_py())
         rows = table.filter(pc.equal(table["run"], run))
-        yield _Merge(name, rows, where).log(about_run(name, said))
+        yield Merge(name, rows, where), about_run(name, said)
+
+
+def _place_of(files: Sequence[Path]) -> str:
+    return str(files[0] if len(files) == 1 else Path(*_shared(files)))
 
 
 def _shared(files: Sequence[Path]) -> Iterator[str]:
@@ -92,7 +104,7 @@ def _shortened(items: Sequence[str]) -> str:
     return f"{', '.join(items[:SHOWN_MAX])}{more}"
 
 
-class _Merge:
+class Merge:
     """The rows of one run.
 
     A *line* is the log of one incarnation of one node; its order is known.
@@ -121,7 +133,7 @@ class _Merge:
         kinds = self.table["kind"]
         rows = np.flatnonzero(_is(kinds, "broadcast", "deliver"))
         said = self.table.take(rows)
-        names, origin = self._origins(said["origin"])
+        names, origin = self.origins(said["origin"])
         line, seq = self.line[rows], said["seq"].to_numpy()
         is_broadcast = _is(said["kind"], "broadcast")
         own = {name: at for at, name in enumerate(names)}
@@ -186,7 +198,7 @@ class _Merge:
             yield f"{doubt} {_shortened(nodes)}"
         yield from strange_kinds(kinds, NODE_KINDS)
 
-    def _origins(self, column: Any) -> tuple[tuple[str, ...], Ints]:
+    def origins(self, column: Any) -> tuple[tuple[str, ...], Ints]:
         """Return the names by number, those of the lines first, and each row's origin."""
         lines = zip(self.nodes, self.lives, strict=True)
         names = [n if n in self.has_one_life else f"{n} ({life[:8]})" for n, life in lines]

@@ -246,7 +246,7 @@ def state_of(
         return "unknown", "; ".join(doubts)
     if not deliveries:
         return "unknown", "nothing was delivered"
-    return "valid", PROMISES[promise].tell_late(counts["late"], deliveries)
+    return "valid", PROMISES[promise].describe_late(counts["late"], deliveries)
 
 
 def _tell(log: Log, history: History, row: int, kind: int, spread: Spread | None) -> str:

@@ -35,7 +35,7 @@ CELLS = {"edges": ((0, 1),), "stations": 2, "is_linked": True}
 
 
 class Watched:
-    """Writes down every state of a node, and every frame, until the net is healed."""
+    """Records every state of a node, and every frame, until the net is healed."""
 
     def __init__(self, *order):
         super().__init__(*order)
@@ -68,10 +68,10 @@ class WatchedNodes(Watched):
     def look(self, net, node):
         if net.left:
             sizes = net.drivers[node].core.gauges(net.local_us(node))
-            del sizes["theirs"]  # notes on what is held here too are left out
-            given_up = frozenset(id for at, id in net.given_up if at == node)
+            del sizes["theirs"]  # known_to_peer without the messages that this node holds too
+            reported_lost = frozenset(id for at, id in net.reported_lost if at == node)
             state = (node, tuple(sizes.items()), frozenset(net.oracle.delivered[node]))
-            self.found.add((*state, given_up))
+            self.found.add((*state, reported_lost))
             bare = partial(self.canonical_frame, net.case)
             self.found |= {(*key[:2], bare(frame)) for key, (frame, _) in net.flights.items()}
         return super(Watched, self).look(net, node)
@@ -96,7 +96,7 @@ def watched_delta():
 
 
 def whole(net):
-    """All that a net holds, but for times: two that differ in anything are two."""
+    """Return the whole content of a net without times, so that any difference shows."""
     cores = copy.deepcopy([driver.core for driver in net.drivers])
     for core in cores:
         net.family.forget_counts(core)
@@ -114,14 +114,14 @@ def whole(net):
             [sorted((n, sorted(ids)) for n, ids in of.items()) for of in (oracle._overtaken,)],
             [sorted((n, ids) for n, ids in of.items() if ids) for of in (oracle.delivered,)],
             (sorted(net.contacts), net.broadcasts, sorted(net.left.items())),
-            (sorted(net.timers), sorted(net.held), sorted(net.given_up)),
+            (sorted(net.timers), sorted(net.held), sorted(net.reported_lost)),
             times(net) if net.family.kind == "contact" else (),
         )
     )
 
 
 def times(net):
-    """Time and clocks, and what waits for a disk."""
+    """Return the time, the clocks, and the effects that wait for a disk."""
     pending = [getattr(driver.store, "pending", ()) for driver in net.drivers]
     dues = sorted((key, due_us) for key, (due_us, _) in net.timers.items())
     clocks = (net.now_us, net.shift_us, net.highest_us, net.offsets_us)
@@ -130,7 +130,7 @@ def times(net):
 
 
 def explore_plainly(family, case):
-    """Whole nets, copied for every move; what was seen on the way."""
+    """Explore by copying the whole net for every move; return the situations that occurred."""
     start = make_net(family, case)
     known, queue, sights = {whole(start)}, [start], set()
     while queue:
@@ -267,10 +267,10 @@ def test_thawing_a_frozen_state_undoes_all_later_changes():
 def test_messages_expired_in_one_state_are_not_expired_in_another():
     cold = canonicalizer()
     before = cold.freeze()
-    cold.net.given_up.add((2, (2, 1)))
+    cold.net.reported_lost.add((2, (2, 1)))
     after = cold.freeze()
-    assert cold.thaw(before).given_up == set()
-    assert cold.thaw(after).given_up == {(2, (2, 1))}
+    assert cold.thaw(before).reported_lost == set()
+    assert cold.thaw(after).reported_lost == {(2, (2, 1))}
 
 
 def test_attributes_of_a_cached_node_are_those_of_its_core_and_steps_are_cached():

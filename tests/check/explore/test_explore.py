@@ -1,4 +1,4 @@
-"""Every interleaving of small nets; and each kind of bug is found when it is there."""
+"""Every interleaving of small nets keeps the order, and each kind of planted bug is found."""
 
 from dataclasses import replace
 
@@ -7,9 +7,9 @@ import pytest
 from beforehand.check.explore.explore import explore
 from beforehand.check.explore.least_draws import LeastDraws
 from beforehand.check.explore.small_nets import (
+    DIGESTS,
     FULL,
     LINE,
-    MARKS,
     NEWEST,
     PAIR,
     PUSH,
@@ -36,8 +36,8 @@ from beforehand.protocols.orders.vector import Vector
 
 
 class Bare:
-    """An order without the layer below: whatever is said goes out at once, to everybody or, where
-    that is all that matters, to those of a higher number."""
+    """An order without the epidemic layer: a broadcast is sent at once, to all peers or, where that
+    is enough, to peers with a higher number."""
 
     needs = Needs({"feed": Link()})
     tables = ()
@@ -153,13 +153,15 @@ SOON = {"lifetimes": Lifetimes(3, 3, skew_us=2), "lifetimes_us": (3,)}
         pytest.param(epidemic_net(PUSH, TRIANGLE, (1, 1, 0)), ("waited",), id="push"),
         pytest.param(epidemic_net(PUSH, LINE, (1, 1, 0), flaps=1), ("flapped",), id="push-flaps"),
         pytest.param(epidemic_net(PUSH, LINE, (1, 0, 0), crashes=1), ("crashed",), id="push-crash"),
-        pytest.param(epidemic_net(MARKS, TRIANGLE, (1, 0, 0)), (), id="marks-triangle"),
-        pytest.param(epidemic_net(MARKS, LINE, (2, 0, 0)), (), id="marks-line"),
+        pytest.param(epidemic_net(DIGESTS, TRIANGLE, (1, 0, 0)), (), id="digests-triangle"),
+        pytest.param(epidemic_net(DIGESTS, LINE, (2, 0, 0)), (), id="digests-line"),
         pytest.param(
-            epidemic_net(MARKS, LINE, (1, 1, 0), flaps=1), ("flapped", "waited"), id="marks-flaps"
+            epidemic_net(DIGESTS, LINE, (1, 1, 0), flaps=1),
+            ("flapped", "waited"),
+            id="digests-flaps",
         ),
         pytest.param(
-            epidemic_net(MARKS, LINE, (1, 0, 0), crashes=1), ("crashed",), id="marks-crash"
+            epidemic_net(DIGESTS, LINE, (1, 0, 0), crashes=1), ("crashed",), id="digests-crash"
         ),
         pytest.param(epidemic_net(RETRY, LINE, (1, 0, 0), losses=2), ("lost",), id="losses"),
         pytest.param(
@@ -254,7 +256,7 @@ def test_the_explorer_finds_a_layer_that_does_not_retransmit():
 
 
 class Amnesiac(Epidemic):
-    """Comes back under its old name without what it saved."""
+    """Restarts under its old name without its saved state."""
 
     def restore(self, now_us, rows, out):
         pass

@@ -7,9 +7,9 @@ from beforehand.check.explore.explore import explore
 from beforehand.check.explore.least_draws import LeastDraws
 from beforehand.check.explore.liveness import Edge, find_fair_cycle, is_fair
 from beforehand.check.explore.small_nets import (
+    DIGESTS,
     FULL,
     LINE,
-    MARKS,
     NEWEST,
     PAIR,
     PUSH,
@@ -89,7 +89,7 @@ def test_a_cycle_that_leaves_out_a_move_that_is_always_possible_is_not_fair():
     "case",
     [
         epidemic_net(PUSH, LINE, (1, 1, 0)),
-        epidemic_net(MARKS, LINE, (1, 1, 0)),
+        epidemic_net(DIGESTS, LINE, (1, 1, 0)),
         epidemic_net(RETRY, PAIR, (1, 0), losses=2),
         epidemic_net(FULL, PAIR, (2, 1), flaps=1),
     ],

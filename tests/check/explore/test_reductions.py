@@ -10,9 +10,9 @@ from beforehand.check.explore.explore import explore
 from beforehand.check.explore.least_draws import LeastDraws
 from beforehand.check.explore.names import NodeName, renamed_core
 from beforehand.check.explore.small_nets import (
+    DIGESTS,
     FULL,
     LINE,
-    MARKS,
     NEWEST,
     PAIR,
     PUSH,
@@ -63,8 +63,8 @@ def at_rest(monkeypatch, family, case, make, *, reductions):
         (CAUSAL, epidemic_net(NEWEST, TRIANGLE, (1, 1, 0)), make_epidemic),
         (CAUSAL, epidemic_net(PUSH, TRIANGLE, (1, 1, 0)), make_epidemic),
         (CAUSAL, epidemic_net(PUSH, LINE, (1, 1, 1)), make_epidemic),
-        (CAUSAL, epidemic_net(MARKS, LINE, (1, 0, 1)), make_epidemic),
-        (CAUSAL, epidemic_net(MARKS, LINE, (1, 0, 0), flaps=1), make_epidemic),
+        (CAUSAL, epidemic_net(DIGESTS, LINE, (1, 0, 1)), make_epidemic),
+        (CAUSAL, epidemic_net(DIGESTS, LINE, (1, 0, 0), flaps=1), make_epidemic),
         (CAUSAL, epidemic_net(FULL, LINE, (1, 1, 0)), make_epidemic),
         (CAUSAL, epidemic_net(RETRY, TRIANGLE, (1, 0, 0), losses=1), make_epidemic),
         (GROUP, group_net(LINE, (1, 1, 0)), make_group),
@@ -99,7 +99,7 @@ def test_reductions_leave_out_most_states_of_a_triangle():
 
 
 class Amnesiac(Epidemic):
-    """Comes back under its old name without what it saved."""
+    """Restarts under its old name without its saved state."""
 
     def restore(self, now_us, rows, out):
         pass

@@ -49,7 +49,7 @@ def test_a_wire_for_one_frame_at_a_time_does_not_keep_offers_from_being_requeste
 
 
 def test_a_newcomer_gets_everything_through_the_smallest_window():
-    setup = Setup(LIFETIMES, flow=Flow(window=1, offers_max=1, pushes_max=1), marks_after=8)
+    setup = Setup(LIFETIMES, flow=Flow(window=1, offers_max=1, pushes_max=1), digest_after=8)
     net = healed(Case(3, broadcasts=(12, 0, 0), options=setup, room_bytes=300))
     assert net.problem is None
     assert [len(net.oracle.delivered[node]) for node in range(3)] == [12, 12, 12]

@@ -1,4 +1,4 @@
-"""Hosts and stations under explorer and swarm: nothing is found, and what is broken is."""
+"""Hosts and stations under explorer and swarm: correct cores pass, broken ones are found."""
 
 from dataclasses import replace
 
@@ -70,7 +70,7 @@ def test_every_interleaving_is_causal_and_complete(case, sometimes):
 
 
 class AtAcknowledgement(MobileFamily):
-    """As published: after a crash, what was delivered since the last save comes again."""
+    """As published: after a crash, a host delivers again the messages since its last save."""
 
     def draw(self, rng):
         case = super().draw(rng)
@@ -104,7 +104,7 @@ def test_a_host_that_leaves_at_any_point_blocks_no_other_host(floods):
 
 
 class Deaf(Station):
-    """Ignores that a host leaves."""
+    """Ignores leaving hosts."""
 
     def _on_uplink(self, now_us, frame, out):
         if not isinstance(frame, Leave):

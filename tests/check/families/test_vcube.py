@@ -1,4 +1,4 @@
-"""VCube under explorer and swarm: nothing is found, and what is broken is."""
+"""VCube under explorer and swarm: correct cores pass, broken ones are found."""
 
 from dataclasses import replace
 
@@ -19,14 +19,14 @@ KEPT = Setup(keep_us=FOREVER_US)
 
 
 class Hasty(VCube):
-    """Delivers whatever arrives."""
+    """Delivers every message on arrival."""
 
     def _undelivered(self, id, causes):
         return None
 
 
 class Deaf(VCube):
-    """Does not listen to the failure detector."""
+    """Ignores the failure detector."""
 
     def on_link(self, now_us, peer, up, out):
         pass
@@ -102,8 +102,9 @@ def test_one_crash_among_three_nodes_within_the_time_budget():
     ids=["a child skips it", "a child gets it from somebody else"],
 )
 def test_a_clock_set_forward_beyond_retention_lost_a_message_silently(nodes, moves):
-    """The origin forgot the message before it heard that a child had crashed, and sent it to nobody
-    in the child's place. The child came back; those below the child never heard of the message."""
+    """The origin evicted the message before the detector reported the crash of a child, and sent it
+    to no other node of the cluster. The child came back; the nodes below it never received the
+    message."""
     case = Case(nodes, (1,) * nodes, Setup(keep_us=BRIEF_US), crashes=1, settings=1)
     net = make_net(FAMILY, replace(case, skew_us=AHEAD_US, delay_us_max=BRIEF_US // 50))
     assert all(net.do(move) for move in moves)

@@ -1,4 +1,4 @@
-"""The swarm: sound cores survive it, and it is hostile enough to kill unsound ones."""
+"""The swarm: correct cores survive it, and it is hostile enough to find broken ones."""
 
 import random
 from contextlib import suppress
@@ -24,7 +24,7 @@ from beforehand.protocols.orders.unordered import Unordered
 SECOND_US = 1_000_000
 SEEDS = 200
 SEEDS_MAX = 400
-"""So many where what is rare was not yet seen twice."""
+"""The number of seeds for families in which a rare situation was not yet seen twice."""
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -51,7 +51,7 @@ def test_the_same_seed_gives_the_same_outcome(name):
 
 
 def takes_batches(family):
-    """Can the cores of a family broadcast several messages in one input?"""
+    """Return whether the cores of a family take several broadcasts in one input."""
     case = family.draw(random.Random(0))
     return any(
         isinstance(family.make_core(case, node), BatchBroadcaster) for node in range(case.nodes)
@@ -59,12 +59,12 @@ def takes_batches(family):
 
 
 def speak_in_chorus(net, node, lifetime_us=None):
-    """In place of the net's own move: up to three messages as one input."""
+    """Replace the net's own move: broadcast up to three messages as one input."""
     driver, several = net.drivers[node], min(3, net.broadcasts[node])
     if not several or not driver.is_up:
         return False
     net.broadcasts[node] -= several
-    with suppress(LocalError):  # a signer that fails: then none of them was said
+    with suppress(LocalError):  # the signer failed: then none of them was broadcast
         driver.on_broadcasts(net.local_us(node), [(net._words(node), lifetime_us)] * several)
     net._after(node)
     return True
@@ -81,7 +81,7 @@ def test_batched_broadcasts_keep_the_invariants_of_single_ones(name, monkeypatch
 
 
 class Hasty(Epidemic):
-    """Delivers whatever arrives: there is no order above it."""
+    """Delivers every message on arrival: there is no order above it."""
 
     def __init__(self, case, node):
         setup = case.options
@@ -91,7 +91,7 @@ class Hasty(Epidemic):
 
 
 class Literal(Epidemic):
-    """Deadlines to the letter of the paper."""
+    """Deadlines exactly as printed in the paper."""
 
     def __init__(self, case, node):
         order = Barrier(node, case.options.lifetimes, literal_deadlines=True)
@@ -109,7 +109,7 @@ class Causal(Epidemic):
 
 
 class Postponing(Causal):
-    """Saves what a step asks to be saved only with the next one: it sends before it saves."""
+    """Applies the saves of a step only with the next one, so it sends before it saves."""
 
     def __init__(self, case, node):
         super().__init__(case, node)
@@ -122,7 +122,7 @@ class Postponing(Causal):
 
 
 class Garbling(Causal):
-    """Comes back with its messages, and without their words."""
+    """Restarts with its messages, but without their payloads."""
 
     def restore(self, now_us, rows, out):
         held = {id: Message(id, m.past, b"") for id, m in rows.get("message", {}).items()}
@@ -130,7 +130,7 @@ class Garbling(Causal):
 
 
 class Overdue(Barrier):
-    """Finds out that something has expired a second after it has."""
+    """Notices an expiry one second late."""
 
     def on_receive(self, now_us, messages, out):
         super().on_receive(now_us - SECOND_US, messages, out)
@@ -140,7 +140,7 @@ class Overdue(Barrier):
 
 
 class Sluggish(Epidemic):
-    """Takes in what has expired."""
+    """Accepts expired messages."""
 
     def __init__(self, case, node):
         order = Overdue(node, case.options.lifetimes)

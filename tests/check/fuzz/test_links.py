@@ -24,7 +24,7 @@ def refusals(node: Recorder) -> int:
 
 
 def test_thousands_of_damaged_connections_are_counted_one_by_one_and_leave_nothing(monkeypatch):
-    monkeypatch.setattr(mesh, "GREETINGS_MAX", 50)  # full before we look: it is meant to stay
+    monkeypatch.setattr(mesh, "HELLOS_MAX", 50)  # full before we look: it is meant to stay
 
     async def scene() -> None:
         ann, zed = Recorder("ann", limits=LIMITS), new_member()
@@ -35,7 +35,7 @@ def test_thousands_of_damaged_connections_are_counted_one_by_one_and_leave_nothi
             await until(lambda: not ann.mesh._open)
             assert refusals(ann) - counted == COUNT
             assert throws.unanswered == 0
-            assert min(throws.greetings, throws.sealed, throws.records) > COUNT / 5
+            assert min(throws.hellos, throws.sealed, throws.records) > COUNT / 5
             for kind in ("no_key", "wrong_key", "altered", "malformed", "too_large"):
                 assert getattr(ann.counters, kind), kind
             assert {peer for peer, _ in ann.frames} == {"Zed"}

@@ -1,4 +1,5 @@
-"""Hosts by the hundred: nothing is found, every kind of trouble is met, what is broken is found."""
+"""Worlds of hundreds of hosts: correct systems pass, every kind of fault occurs, broken systems are
+found."""
 
 import pytest
 
@@ -18,7 +19,7 @@ class Hasty(Host):
 
 
 class Forgetful(Host):
-    """One in ten drops what it should deliver to its application."""
+    """One host in ten drops the messages that it should deliver to its application."""
 
     def _take(self, now_us, frame, out):
         super()._take(now_us, frame, out)

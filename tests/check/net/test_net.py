@@ -173,7 +173,7 @@ def test_a_broadcast_whose_signer_fails_is_not_made_and_the_next_one_is_complete
 
 
 class Forgetful(ContactsFamily):
-    """A node whose signer fails forgets what it was about to name."""
+    """A node whose signer fails loses the causes that its next message should name."""
 
     def make_core(self, case, node):
         core = super().make_core(case, node)
@@ -198,7 +198,7 @@ def test_the_swarm_finds_a_core_that_forgets_its_causes_when_the_signer_fails():
 
 
 class Trusting(ContactsFamily):
-    """A core whose lifetimes are read off a clock that may fall: what has expired comes back."""
+    """A core that reads lifetimes off a clock that may fall, so expired messages revive."""
 
     def make_core(self, case, node):
         core = super().make_core(case, node)
@@ -341,7 +341,7 @@ def test_the_next_instant_of_an_explored_net_is_read_off_clocks_that_were_all_se
 
 
 class Here(ProcessPoolExecutor):
-    """Runs what it is given at once, in this process."""
+    """Runs each call at once, in this process."""
 
     def __init__(self):
         pass

@@ -1,4 +1,4 @@
-"""Low thresholds reach every core, for the time of a run, and what lies behind them is found."""
+"""Low thresholds reach every core for the time of a run, and expose bugs behind them."""
 
 import ast
 import pkgutil
@@ -112,7 +112,7 @@ def test_a_case_whose_thresholds_are_not_in_force_is_refused():
 
 
 def sweep_and_forget(self, messages):
-    """`VersionVectors.add` without putting back what is still held."""
+    """Replace `VersionVectors.add`: sweep without adding the held messages again."""
     for message in messages:
         self._insert(message.id)
     if self._count > version_vector.STALE_MIN + 2 * len(self._held):
@@ -121,7 +121,7 @@ def sweep_and_forget(self, messages):
 
 
 def purge_without_horizon(self, out):
-    """`Barrier._purge` without saving up to where it has forgotten."""
+    """Replace `Barrier._purge`: purge without saving the horizon."""
     delivered = self._waiting.delivered
     for origin in [o for o, seq in delivered.items() if seq <= self._horizon_us]:
         del delivered[origin]
@@ -135,7 +135,7 @@ class Full(ContactsFamily):
 
     def draw(self, rng):
         case = super().draw(rng)
-        options = replace_struct(case.options.options, capacity=3, marks_after=0)
+        options = replace_struct(case.options.options, capacity=3, digest_after=0)
         return replace(case, options=replace(case.options, options=options), crashes=0)
 
 

@@ -120,5 +120,5 @@ def test_byte_bounded_nets_are_judged_by_the_offered_messages():
         net = make_net(FAMILIES["causal"], Case(2, (1, 0), Setup(Options(**bound))))
         net.do(("broadcast", 0))
         assert list(net.family.problems(net)) == []
-        net.contacts.add((0, 1))  # of which nobody was told
+        net.contacts.add((0, 1))  # without a notification to either node
         assert list(net.family.problems(net)) == LACKS

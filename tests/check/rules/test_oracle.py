@@ -1,4 +1,4 @@
-"""The oracle itself, on runs so small that the answer is plain to see."""
+"""The oracle itself, on runs small enough to check by hand."""
 
 import pytest
 

@@ -93,4 +93,4 @@ def test_a_run_that_is_not_finished_is_refused(tmp_path, capsys):
     one = write_run(tmp_path / "one", "contacts", [1])
     (tmp_path / "one" / "runs.parquet").unlink()
     assert main(["diff", one, one]) == 2
-    assert "no finished run here" in capsys.readouterr().err
+    assert "no finished run in this folder" in capsys.readouterr().err

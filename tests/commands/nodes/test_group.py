@@ -66,9 +66,9 @@ def test_json_has_what_the_lines_have_and_no_secret_but_in_an_invite(tmp_path, c
     ("arguments", "problem"),
     [
         (["new", ""], "a name has 1 to 128 characters"),
-        (["new", "a/b"], "no good name for a file"),
+        (["new", "a/b"], "cannot be the name of a file"),
         (["new", "..", "--out", "dots.key"], ""),
-        (["new", ".."], "no good name for a file"),
+        (["new", ".."], "cannot be the name of a file"),
         (["new", "a\x1b[2Jb"], "no control characters"),
         (["invite", "nothing.key"], "no such file"),
         (["rotate", "nothing.key"], "no such file"),

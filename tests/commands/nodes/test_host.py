@@ -31,7 +31,7 @@ def test_a_host_prints_its_cell_once(monkeypatch, capsys):
 
 def test_a_restarted_station_is_reported_once(monkeypatch, capsys):
     (first, _) = told(monkeypatch, capsys, restarted=1)
-    assert first == "* the station was restarted: what it kept for us is lost"
+    assert first == "* the station was restarted: messages that it kept for this host are lost"
 
 
 @pytest.mark.parametrize(("count", "is_told"), [(3, False), (4, True)])

@@ -1,4 +1,4 @@
-"""Completion, in the shells that are here."""
+"""Completion, in the shells that this machine has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a command ends when it is neither its input's fault nor its verdict's."""
+"""Exit codes of commands that fail for a reason other than their input or verdict."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def contacts(tmp_path):
 
 @pytest.fixture
 def raises(monkeypatch):
-    """The command `doctor` with something wrong in it."""
+    """Make the command `doctor` raise this error."""
 
     def prepare(error):
         def run(_):
@@ -197,7 +197,7 @@ def test_a_baseline_that_promised_no_order_is_valid_for_verify_too(tmp_path, cap
 
 def test_delivery_ratio_and_reach_without_messages_are_dashes(tmp_path, capsys):
     path = tmp_path / "short.txt"
-    path.write_text("a b 0 5\n")  # over before anybody speaks
+    path.write_text("a b 0 5\n")  # over before any node broadcasts
     assert main(["simulate", str(path)]) == 0
     lines = capsys.readouterr().out.splitlines()
     for name in ("delivery ratio", "reach"):

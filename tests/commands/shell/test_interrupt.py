@@ -32,7 +32,7 @@ name = "causal"
 STOPPING = f"stopping; {GOES_ON}"
 BOOT_SECONDS_MAX = STOP_SECONDS_MAX = 120
 LONG_SECONDS = 600
-"""For work that would not end by itself within any of these bounds."""
+"""The bound for work that does not end by itself."""
 
 
 PATIENT = """
@@ -76,7 +76,7 @@ def wait_for(process: subprocess.Popen[str], what: Callable[[], object]) -> None
 
 
 def members(group: int) -> list[str]:
-    """The processes of a session, as Linux lists them, without those that only wait to be read."""
+    """Return the processes of a session, as Linux lists them, without zombies."""
     found = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -103,7 +103,7 @@ def interrupt(process: subprocess.Popen[str]) -> str:
 
 
 def check_over(process: subprocess.Popen[str]) -> None:
-    """Nothing that it started lives on."""
+    """Check that no process of the session is left."""
     wait_until(lambda: members(process.pid) == [])
 
 

@@ -56,7 +56,7 @@ class Job:
         os.killpg(self.process.pid, signal.SIGINT)
 
     def end(self, seconds: float) -> tuple[int, str]:
-        """Its exit code and what it printed."""
+        """Wait for the end; return the exit code and the output."""
         code = self.process.wait(seconds)
         out = self.process.stdout.read()
         self._reader.join()

@@ -1,4 +1,4 @@
-"""Files that come out of one command and go into the next, packed or through a pipe."""
+"""The output of one command is the input of the next, packed or through a pipe."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_verify_reads_what_simulate_pipes(met, monkeypatch, capsys):
 def test_an_event_log_is_not_written_to_a_terminal(met, monkeypatch, capsys):
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     assert main(["simulate", str(met), "--events", "-"]) == 2
-    assert "nothing to look at" in capsys.readouterr().err
+    assert "a terminal cannot show it" in capsys.readouterr().err
 
 
 def test_contacts_writes_only_the_file_to_stdout(met, tmp_path, capsys):

@@ -1,4 +1,4 @@
-"""Names are the text of others: shown as they are, and nothing that a terminal would obey."""
+"""Names are untrusted text: they are shown without control characters."""
 
 from __future__ import annotations
 

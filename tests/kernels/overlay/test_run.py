@@ -10,17 +10,20 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from beforehand import events
+from beforehand.errors import InputError
 from beforehand.kernels.overlay import send
 from beforehand.kernels.overlay.state import NONE, heights_of
 from beforehand.kernels.queue import heap
 from beforehand.kernels.random.laws import travel_us
 from beforehand.protocols.vcube.topology import dimension, first_live, live_heights
 from beforehand.sim import log
-from beforehand.sim.overlay.world import SYSTEMS, Law, OverlaySpec, run, run_compiled
+from beforehand.sim.log import packet_senders
+from beforehand.sim.overlay.twin import run_compiled
+from beforehand.sim.overlay.world import SYSTEMS, Law, OverlaySpec, run
 from beforehand.sim.streams import mix, stream_key, unit
 
 FIRST_FAILURE = (Phase.explicit, Phase.generate)
-"""A failing seed tells all; a smaller world would be another world."""
+"""A failing seed is enough to repeat a failure; a smaller world would be another world."""
 
 
 def assert_same(spec, seed, past=None):
@@ -71,12 +74,43 @@ def test_with_given_causes():
     assert_same(OverlaySpec(32, "plain", 2), 7, past)
 
 
-def test_columns_have_the_types_of_the_event_log():
-    for runner in (run, run_compiled):
-        result = runner(OverlaySpec(8), 1)
-        assert {name: values.dtype for name, values in result.events.items()} == log.COLUMNS
-        types = [values.dtype for values in result.packets.values()]
-        assert types == [np.int32] * 4 + [np.int64]
+def bytes_each(columns):
+    return sum(values.strides[0] for values in columns.values())
+
+
+LARGE = 65_536
+"""Bytes. A packet with such a payload has a size that narrow rows cannot hold."""
+LATE = Law("uniform", 1.0e9, 1.1e9)
+"""18 minutes for a hop. The third packet on a path arrives after the time that narrow rows hold."""
+
+
+def test_an_event_takes_13_bytes_and_a_packet_12():
+    result = run_compiled(OverlaySpec(8), 1)
+    assert (bytes_each(result.events), bytes_each(result.packets)) == (13, 12)
+
+
+@pytest.mark.parametrize("changes", [{"payload_bytes": LARGE}, {"propagation": LATE}])
+def test_rows_are_wide_where_a_size_or_a_time_needs_it(changes):
+    spec = OverlaySpec(8, **changes)
+    result = assert_same(spec, 1)
+    assert bytes_each(result.events) == 25
+    assert max(result.packets["bytes"].max(), result.events["t_us"].max() >> 16) >= 2**15
+
+
+def test_a_packet_that_arrives_after_all_that_the_calendar_holds_is_refused():
+    with pytest.raises(InputError, match=r"a packet arrives after 4\.8 hours"):
+        run_compiled(OverlaySpec(8, propagation=Law("uniform", 9.0e9, 9.1e9)), 1)
+
+
+@pytest.mark.parametrize("messages", [1, 2])
+def test_a_log_in_a_file_has_the_same_bytes_whatever_the_rows_take_in_memory(messages):
+    spec = OverlaySpec(8, messages=messages)
+    files = [
+        log.events_bytes(log.event_table("x", result.events, senders=packet_senders(result.events)))
+        for result in (run(spec, 1), run_compiled(spec, 1))
+    ]
+    assert files[0] == files[1]
+    assert run(spec, 1).events["t_us"].itemsize > run_compiled(spec, 1).events["t_us"].itemsize
 
 
 def test_kinds_of_events_have_the_codes_of_the_event_log():

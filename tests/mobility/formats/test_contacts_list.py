@@ -1,4 +1,4 @@
-"""Contact lists: what is read, what is mended, what is refused, and that writing loses nothing."""
+"""Contact lists: reading, repairs, refusals, and lossless writing."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def test_events_of_the_one_and_a_table_give_the_same_broadcasts_in_order_of_time
     assert found.changes == {"skipped_line": 1}
     table = read_message_events(str(written(tmp_path, TABLE)))
     assert [row[:3] for row in table.rows] == [row[:3] for row in found.rows]
-    assert table.understood.columns == {"time": "time", "source": "source", "size": "size"}
+    assert table.detected_format.columns == {"time": "time", "source": "source", "size": "size"}
 
 
 def test_all_wrong_lines_are_reported_together_with_their_numbers(tmp_path):

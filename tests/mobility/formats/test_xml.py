@@ -51,8 +51,8 @@ def test_a_vehicle_of_sumo_is_there_while_time_steps_list_it(tmp_path):
     found = read(path)
     assert stays(found) == [("p", 0, 4), ("v0", 0, 1), ("v0", 3, 4)]
     assert found.x1[found.node == 1].tolist() == [10, 40]
-    assert found.understood is not None
-    assert found.understood.format == "sumo"
+    assert found.detected_format is not None
+    assert found.detected_format.format == "sumo"
 
 
 def test_sumo_coordinates_that_may_be_degrees_are_refused_without_a_setting(tmp_path):

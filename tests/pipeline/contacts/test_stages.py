@@ -23,6 +23,7 @@ from beforehand.pipeline.contacts.verdicts import (
 from beforehand.pipeline.datasets import plan_dataset
 from beforehand.pipeline.schemas import CONTACTS, table_of_rows
 from beforehand.pipeline.stages import AsTasks, InParts, Job, Task
+from beforehand.play.judge import violations_of
 from beforehand.protocols.epidemic.options import Options
 from beforehand.sim.contacts.run import Spec
 from beforehand.verify.verdict import verify_events
@@ -118,11 +119,20 @@ def test_one_task_per_simulation_and_blocks_of_senders_give_the_verdict_of_the_k
         promises.add(said.promise)
         violations += sum(said.violations.values())
         assert (said.state, said.violations) == (expected.state, expected.counts)
-        steps = [
-            step
+        rows = [
+            row
             for path in judgement.dataset.folder.glob("violations-*.parquet")
-            for step in pq.read_table(path)["step"].to_pylist()
+            for row in pq.read_table(path).to_pylist()
         ]
-        assert sorted(steps) == expected.log.step[expected.violations.row].tolist()
+        wrong = expected.log.step[expected.violations.row].tolist()
+        assert sorted(row["step"] for row in rows) == wrong
+        # The proof of a violation ends with its follower and the late delivery.
+        proofs = violations_of(expected).chain
+        after = {step: chain[-2, 2:4].tolist() for step, chain in zip(wrong, proofs, strict=False)}
+        told = [row for row in rows if row["step"] in after and row["follower_step"] is not None]
+        assert told or not wrong
+        for row in told:
+            assert [row["follower_origin"], row["follower_seq"]] == after[row["step"]]
+            assert row["follower_step"] < row["step"]
     assert promises == {"causal", "none"}
     assert violations > 0

@@ -1,4 +1,4 @@
-"""The sweep of the world of cells: what is asked for, computed once, judged and left behind."""
+"""The sweep of the world of cells: its tasks, each computed once, its verdict and its files."""
 
 from dataclasses import replace
 
@@ -138,7 +138,7 @@ def test_events_are_kept_on_request_and_verify_with_the_verdict_of_the_sweep(sce
         ("cells.rates=[0]", "above zero"),
         ("cells.warm_up='20s'", "warm-up"),
         ("cells.speed=3", "no such key"),
-        ("cells.retry_min='1us'", "sooner than any answer"),
+        ("cells.retry_min='1us'", "shorter than any answer takes"),
         ("cells.retry_min='2s'", "more than 1s"),
         ("experiments.still=3", "is no table"),
     ],
@@ -235,6 +235,6 @@ def test_without_experiments_there_is_one(tmp_path):
 
 def test_the_shipped_scenarios_can_be_planned():
     tasks = list(cells._tasks(read_scenario(SCENARIOS / "mobile-quick.toml")))
-    assert len(tasks) == 8
+    assert len(tasks) == 18
     for name in ("mobile-figures", "mobile-throughput", "mobile-collapse"):
         assert list(cells._tasks(read_scenario(SCENARIOS / f"{name}.toml")))

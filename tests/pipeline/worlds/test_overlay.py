@@ -1,4 +1,4 @@
-"""The sweep of the overlay world: what is asked for, computed once, judged and left behind."""
+"""The sweep of the overlay world: its tasks, each computed once, its verdict and its files."""
 
 import json
 import tomllib

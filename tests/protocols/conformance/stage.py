@@ -27,7 +27,7 @@ TIMER_SEEDS = 25
 
 
 class Strict(Store):
-    """A store that takes only what was declared, and only what decodes to what was encoded."""
+    """A store that accepts only declared rows that decode to the values that were encoded."""
 
     def __init__(self, tables: Sequence[Table]) -> None:
         super().__init__()

@@ -155,7 +155,7 @@ def _with_patience(case: Case, rng: random.Random) -> Case:
 
 
 def _repeating(subject: Subject) -> list[Case]:
-    """Some cases in which nodes repeat what was not answered."""
+    """Return cases in which nodes retransmit unanswered frames."""
     if subject.kind != "contact":
         return []
     cases = [subject.case(seed) for seed in range(30)]

@@ -76,7 +76,7 @@ class Predictable(Subject):
 def _answers(
     subject: Subject, core: Any, now_us: int, lifetime_us: int | None, ids: Sequence[MessageId]
 ) -> list[Any]:
-    """The next id of the core, and what it explains once it has noticed what time it is."""
+    """Return the next id of the core, and its answers to `explain` after it has read its clock."""
     other = copied(core)
     if subject.kind == "feed":
         give(other, "on_timer", now_us, TIMER)

@@ -1,4 +1,4 @@
-"""The wire: what goes out comes in again, and nothing else does."""
+"""The codec: decoding restores each encoded frame, and refuses all other bytes."""
 
 import random
 
@@ -374,7 +374,7 @@ def test_bytes_that_are_no_message_pack_are_refused(data):
 def test_a_frame_that_no_peer_would_take_is_the_callers_error(frame, match):
     with pytest.raises(LocalError, match=match) as caught:
         OPPORTUNISTIC.encode(frame)
-    assert caught.value.problem.startswith("a frame that no peer would take: ")
+    assert caught.value.problem.startswith("a frame that no peer would accept: ")
     assert caught.value.where
 
 

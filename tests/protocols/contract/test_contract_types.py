@@ -1,4 +1,4 @@
-"""The contract is a type: mypy takes every core for what it is, and nothing else for a core."""
+"""The contract is a type: mypy accepts every core, and rejects everything else."""
 
 import sys
 from pathlib import Path

@@ -16,7 +16,7 @@ def message(seq, payload=b""):
 
 
 class Script:
-    """A core that does what its frames say: a frame is the outbox to fill."""
+    """A core whose frames are scripts: a frame has the effects for the outbox."""
 
     node = "a"
     needs = Needs({})
@@ -51,7 +51,7 @@ class Script:
 
 
 class Log(Store):
-    """A port and a store that write down, in one list, what was asked of them."""
+    """A port and a store that record all their calls in one list."""
 
     def __init__(self):
         super().__init__()

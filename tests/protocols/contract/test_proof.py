@@ -1,4 +1,4 @@
-"""The proof of an origin: what it covers, and that no forwarding node can change it."""
+"""The proof of an origin: the fields that it covers, which no forwarding node can change."""
 
 import hashlib
 import hmac

@@ -1,4 +1,4 @@
-"""Storing, evicting, expiring."""
+"""The cache stores, evicts and expires messages."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""The opportunistic layer: announce, request, send; nothing twice, nothing forgotten."""
+"""The epidemic layer announces, requests and sends; no message comes twice or is lost."""
 
 from collections import Counter
 
@@ -79,7 +79,7 @@ def test_on_link_down_requests_are_forgotten_and_repeated_to_another_peer():
     while type(net.frames[0][2]) is not Request:  # until node 2 has asked
         source, target, frame = net.frames.pop(0)
         net.give(target, "on_message", source, frame)
-    while any(type(f[2]) is Announce for f in net.frames):  # and heard both offers
+    while any(type(f[2]) is Announce for f in net.frames):  # and received both offers
         at = next(i for i, f in enumerate(net.frames) if type(f[2]) is Announce)
         source, target, frame = net.frames.pop(at)
         net.give(target, "on_message", source, frame)
@@ -243,7 +243,8 @@ def test_an_evicted_message_comes_again_over_a_new_link_and_is_not_delivered_twi
 
 @pytest.mark.parametrize("evicted", [2, 2 * EVICTED_MAX])
 def test_evicted_messages_are_not_requested_again_until_a_new_peer_links_up(evicted):
-    """Else messages would go round and round; also if there were too many to remember."""
+    """Otherwise messages would circulate for ever. This also holds if there were too many to
+    remember."""
     core, out = make(0, Options(capacity=1)), Outbox()
     core.on_link(0, 1, True, out)
     for seq in range(evicted + 1):
@@ -298,7 +299,7 @@ def test_a_query_about_a_later_time_does_not_change_the_node():
     assert core.holds(10) == frozenset()
     assert core.gauges(10)["cache"] == 0
     assert core.holds(9) == {(0, 10)}
-    assert core.passed_us() == 0
+    assert core.horizon_us() == 0
 
 
 @pytest.mark.parametrize("asked_us", [9, 10])

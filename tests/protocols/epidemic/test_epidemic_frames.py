@@ -19,7 +19,7 @@ MANY = frozenset((9, seq) for seq in range(50))
 
 
 def sign_as(node):
-    """Any node that knows the name can sign: enough to tell signed from unsigned."""
+    """Return signatures that anyone could make: they only distinguish signed from unsigned."""
     return Proofs("g", lambda data: repr(node).encode() + data, is_signed)
 
 
@@ -62,7 +62,7 @@ def test_no_request_is_larger_than_a_frame_and_each_acknowledges(retry_us):
     core.on_link(0, 1, True, out)
     core.on_message(0, 1, Announce(4, MANY), out)
     requests = [frame for _, frame in out.sends]
-    assert {frame.heard for frame in requests} == {0 if retry_us is None else 4}
+    assert {frame.acknowledged for frame in requests} == {0 if retry_us is None else 4}
     assert max(frame.size_bytes for frame in requests) <= 100
     assert frozenset().union(*(frame.ids for frame in requests)) == MANY
 

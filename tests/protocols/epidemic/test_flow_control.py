@@ -1,4 +1,4 @@
-"""Flow control: what waits for room, window, disk or program, and what goes out when."""
+"""Flow control: frames that wait for room, window, disk or application, and when they are sent."""
 
 import random
 
@@ -36,10 +36,10 @@ FLOW = Flow(window=4, offers_max=8, pushes_max=2)
 
 
 class Node:
-    """One core, with a wire of its own: what it sends is what it was allowed to send."""
+    """One core on a wire of its own, which checks that the core may send each frame."""
 
     def __init__(self, name="ann", flow=FLOW, **options):
-        options = {"capacity": None, "capacity_bytes": None, "marks_after": 0, **options}
+        options = {"capacity": None, "capacity_bytes": None, "digest_after": 0, **options}
         proofs = make_proofs("sound", name, 0)
         self.core = group_core(
             name, LIFETIMES, random.Random(1), proofs=proofs, flow=flow, **options
@@ -50,7 +50,7 @@ class Node:
         self.cuts = []
 
     def give(self, name, *arguments):
-        """The frames that an input brings about."""
+        """Give the core an input; return the frames that it sends."""
         out = Outbox()
         getattr(self.core, name)(self.now_us, *arguments, out)
         for _, frame in out.sends:
@@ -111,7 +111,7 @@ def test_own_messages_for_a_peer_without_room_are_announced_when_too_many_wait()
 
 
 def test_messages_of_other_origins_are_announced_later_and_together():
-    ann = Node(marks_after=8)
+    ann = Node(digest_after=8)
     ann.link("bob")
     ann.link("carol")
     assert ann.get(message("dave", 1)) == []
@@ -124,7 +124,7 @@ def test_messages_of_other_origins_are_announced_later_and_together():
 
 
 def test_a_held_announcement_omits_ids_that_the_peer_announced_meanwhile():
-    ann = Node(marks_after=8)
+    ann = Node(digest_after=8)
     ann.link("bob")
     ann.link("carol", room=0)
     for seq in (1, 2, 3):

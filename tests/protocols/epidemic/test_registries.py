@@ -1,4 +1,4 @@
-"""No registry grows for ever: each is bounded by what is alive, and a gauge shows it."""
+"""Every registry is bounded by the live messages, and a gauge shows its size."""
 
 import random
 
@@ -25,7 +25,7 @@ LONG = Lifetimes(600 * SECOND, 600 * SECOND, skew_us=0)
 
 
 def make(order, options=None, **extra):
-    """In contact with node 7."""
+    """Return a core that is in contact with node 7."""
     core = Epidemic(order.node, order, random.Random(1), options, **extra)
     core.on_link(0, 7, True, Outbox())
     return core

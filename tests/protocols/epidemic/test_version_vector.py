@@ -22,10 +22,10 @@ from beforehand.protocols.orders.barrier import Barrier
 from beforehand.protocols.orders.order import Lifetimes
 from beforehand.protocols.orders.unordered import Unordered
 
-MARKS = Options(push=True, marks_after=0)
+DIGESTS = Options(push=True, digest_after=0)
 
 
-def causal(node, options=MARKS, **extra):
+def causal(node, options=DIGESTS, **extra):
     return make(node, options, Barrier(node), **extra)
 
 
@@ -37,22 +37,22 @@ def joined(*cores, edges):
     return net
 
 
-def triangle(options=MARKS):
+def triangle(options=DIGESTS):
     return joined(*(causal(n, options) for n in range(3)), edges=((0, 1), (1, 2), (0, 2)))
 
 
-def line(options=MARKS):
+def line(options=DIGESTS):
     return joined(*(causal(n, options) for n in range(3)), edges=((0, 1), (1, 2)))
 
 
 def chain(count, origin=9, start=1):
-    """Messages of one origin, each after the one before it."""
+    """Return messages of one origin, each causally after the one before it."""
     pasts = [(), *(((origin, seq),) for seq in range(start, start + count))]
     return [Message((origin, start + n), pasts[n], b"") for n in range(count)]
 
 
-def met(*said, options=MARKS):
-    """Two nodes that get a contact after each has received some messages."""
+def met(*said, options=DIGESTS):
+    """Return two nodes that are linked after each has received some messages."""
     net = Net(causal(0, options), causal(1, options), causal(7))
     for node, messages in enumerate(said):
         net.link(node, 7)
@@ -99,7 +99,9 @@ def test_repeated_hellos_are_answered_once():
     _, second = chain(2)
     net = Net(causal(0), causal(1), causal(7))
     net.link(0, 7)
-    net.give(0, "on_message", 7, Data((second,)))  # it waits, so no mark says that it was told
+    net.give(
+        0, "on_message", 7, Data((second,))
+    )  # it waits, so no entry stands for its announcement
     net.give(0, "on_link", 1, True)
     greeting = SyncHello(frozenset())
     (told,) = [frame.ids for _, frame in net.give(0, "on_message", 1, greeting).sends]
@@ -110,7 +112,7 @@ def test_repeated_hellos_are_answered_once():
 def test_origins_beyond_the_size_of_a_hello_are_announced_by_ids():
     said = [Message((origin, 1), (), b"") for origin in range(100, 110)]
     said += [*chain(20, origin=5), *chain(10, origin=6)]
-    net = met(said, said, options=Options(push=True, marks_after=0, frame_bytes_max=8 + 2 * 12))
+    net = met(said, said, options=Options(push=True, digest_after=0, frame_bytes_max=8 + 2 * 12))
     assert [frame.ids for frame in net.sent(SyncHello)] == [{(5, 20), (6, 10)}] * 2
     told = frozenset().union(*(frame.ids for frame in net.sent(Announce)))
     assert told == {(origin, 1) for origin in range(100, 110)}
@@ -118,7 +120,7 @@ def test_origins_beyond_the_size_of_a_hello_are_announced_by_ids():
 
 
 def test_a_hello_omits_expired_messages():
-    core = make(0, MARKS, Barrier(0, Lifetimes(default_us=100, longest_us=1000)))
+    core = make(0, DIGESTS, Barrier(0, Lifetimes(default_us=100, longest_us=1000)))
     net = Net(core, causal(1), causal(2))
     net.link(0, 1)
     net.give(0, "on_message", 1, Data((Message((9, 400), (), b""), Message((8, 600), (), b""))))
@@ -146,7 +148,7 @@ def test_a_peer_that_is_behind_gets_all_missing_messages():
 
 
 def test_a_peer_that_requests_gets_single_announcements_until_it_stops_requesting():
-    net = line(Options(push=True, marks_after=3))
+    net = line(Options(push=True, digest_after=3))
     told = []
     for _ in range(6):
         net.history.clear()
@@ -154,7 +156,7 @@ def test_a_peer_that_requests_gets_single_announcements_until_it_stops_requestin
         net.settle()
         told.append((len(net.sent(Digest)), len(net.sent(Announce))))
     assert told == [(0, 1)] * 6, "it asked each time"
-    net.link(0, 2)  # now it hears for itself
+    net.link(0, 2)  # now it receives the messages from others
     net.settle()
     told.clear()
     for _ in range(6):
@@ -166,7 +168,7 @@ def test_a_peer_that_requests_gets_single_announcements_until_it_stops_requestin
 
 
 def test_a_peer_linked_to_one_origin_only_gets_single_announcements_of_the_other():
-    net = line(Options(push=True, marks_after=1))
+    net = line(Options(push=True, digest_after=1))
     net.link(0, 2)
     net.settle()
     told = []
@@ -198,7 +200,7 @@ def test_nodes_that_lose_their_link_send_wants_to_a_common_peer_at_once():
 
 
 def test_a_node_that_loses_its_path_to_an_origin_sends_a_want():
-    """Not with those to whom it has a link, nor with itself."""
+    """For all origins but its linked peers and itself."""
     net = joined(*(causal(n) for n in range(4)), edges=((0, 1), (0, 2), (1, 3), (2, 3)))
     for node in range(4):
         net.give(node, "on_broadcast", b"")
@@ -220,7 +222,7 @@ def test_version_vectors_do_not_cover_pending_or_returned_messages():
 
 
 def test_an_evicted_message_that_returned_is_announced_by_its_id():
-    net = line(Options(push=True, marks_after=0, capacity=1))
+    net = line(Options(push=True, digest_after=0, capacity=1))
     first, second = chain(2)
     for message in (first, second, first):
         net.frames.clear()
@@ -231,7 +233,7 @@ def test_an_evicted_message_that_returned_is_announced_by_its_id():
 
 def test_a_returned_message_is_announced_to_a_peer_that_knows_its_successors():
     """The peer held the other two and waited for the first one, for the rest of the contact."""
-    net = line(Options(push=True, marks_after=0, capacity=2, announce_us=1_000))
+    net = line(Options(push=True, digest_after=0, capacity=2, announce_us=1_000))
     first, second, third = chain(3)
     net.give(1, "on_message", 0, Data((first, second, third)))
     behind = Want(frozenset({(9, NOWHERE)}))
@@ -270,7 +272,7 @@ def test_a_message_below_a_pending_one_is_announced_later():
 
 def test_expired_and_own_messages_do_not_count_as_missing():
     lifetimes = Lifetimes(default_us=100, longest_us=1000)
-    core = make(0, MARKS, Barrier(0, lifetimes))
+    core = make(0, DIGESTS, Barrier(0, lifetimes))
     net = joined(core, causal(1), edges=((0, 1),))
     net.now_us = 500
     dead, own, alive = (9, 500), (0, 10_000), (9, 501)
@@ -281,7 +283,7 @@ def test_expired_and_own_messages_do_not_count_as_missing():
 
 
 def test_without_causal_order_messages_are_announced_one_by_one():
-    cores = [make(node, MARKS, Unordered(node)) for node in range(3)]
+    cores = [make(node, DIGESTS, Unordered(node)) for node in range(3)]
     net = joined(*cores, edges=((0, 1), (1, 2), (0, 2)))
     net.give(0, "on_broadcasts", [(b"", None)] * 5)
     net.settle()
@@ -289,9 +291,9 @@ def test_without_causal_order_messages_are_announced_one_by_one():
     assert {len(frame.ids) for frame in net.sent(Announce)} == {5}
 
 
-@pytest.mark.parametrize("marks_after", [0, 1])
-def test_known_version_vectors_are_bounded_by_live_messages(marks_after):
-    options = Options(push=True, marks_after=marks_after)
+@pytest.mark.parametrize("digest_after", [0, 1])
+def test_known_version_vectors_are_bounded_by_live_messages(digest_after):
+    options = Options(push=True, digest_after=digest_after)
     core = make(0, options, Barrier(0, Lifetimes(default_us=60, longest_us=60)))
     net = joined(core, causal(1), causal(2), edges=((0, 1), (0, 2)))
     for now_us in range(5 * STALE_MIN):
@@ -306,9 +308,10 @@ def test_known_version_vectors_are_bounded_by_live_messages(marks_after):
 
 
 def test_held_messages_are_announced_after_a_sweep_of_stale_ids(monkeypatch):
-    """A full cache forgets what was evicted, and then offered a new peer nothing at all."""
+    """With a full cache, the sweep of evicted ids removed the held ids too, so a new peer got no
+    announcement."""
     monkeypatch.setattr(version_vector, "STALE_MIN", 2)
-    options = Options(push=True, marks_after=0, capacity=3)
+    options = Options(push=True, digest_after=0, capacity=3)
     net = joined(causal(0, options), causal(1, options), edges=())
     for _ in range(11):  # the eleventh is the fourth in the cache: 11 > 2 + 2 * 4
         net.give(0, "on_broadcast", b"")
@@ -320,4 +323,4 @@ def test_held_messages_are_announced_after_a_sweep_of_stale_ids(monkeypatch):
 
 def test_version_vectors_over_lossy_links_are_refused():
     with pytest.raises(LocalError, match="a digest that is lost is not repeated"):
-        Options(marks_after=0, retry_us=1000)
+        Options(digest_after=0, retry_us=1000)

@@ -1,4 +1,4 @@
-"""Hosts prove what they say; stations and hosts take nothing that is not proven."""
+"""Hosts sign their messages; stations and hosts accept only proven messages."""
 
 import msgspec
 
@@ -23,7 +23,7 @@ HOST, OTHER = 7, 8
 
 
 def proofs(node):
-    """Any node that knows the name can sign: enough to tell signed from unsigned."""
+    """Return signatures that anyone could make: they only distinguish signed from unsigned."""
     return Proofs("port", lambda data: repr(node).encode() + data, is_signed)
 
 

@@ -32,7 +32,7 @@ def stamped(process: int, seq: int, r: int, c: int = 0, kn: tuple[int, ...] = NO
 
 
 class Eye:
-    """An observer with a diary: (process, seq, tick) of every delivery."""
+    """An observer that records (process, seq, tick) of every delivery."""
 
     def __init__(self, dial: Dial = PERFECT) -> None:
         self.core = Observer("eye", SYSTEM, dial)

@@ -137,7 +137,8 @@ def test_deliveries_after_a_larger_timestamp_are_counted_across_a_restart():
 
 
 def test_a_message_delivered_before_it_was_due_is_not_delivered_again_after_a_restart():
-    """A clock that is set back delivers at once what it would hold for too long."""
+    """An observer whose clock is set back delivers at once the messages that it would hold too
+    long."""
     eye = Eye().see(1000, stamped(1, 1, r=1000)).see(500, stamped(2, 2, r=500))
     assert eye.diary == [(1, 500)], "ten ticks before it was due by the old clock"
     assert eye.store.load((HELD,))[HELD.name].keys() == {("p2", 2)}

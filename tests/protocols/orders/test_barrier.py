@@ -25,7 +25,7 @@ def speak(order, now_us=0, lifetime_us=None):
 
 
 def hear(order, *messages, now_us=0):
-    """Receive, and what was delivered thereby."""
+    """Receive a message, and return the deliveries."""
     out = Outbox()
     order.on_receive(now_us, messages, out)
     return ids(out.deliveries)
@@ -253,7 +253,7 @@ def test_a_foreign_message_under_the_own_origin_is_refused():
 
 @pytest.mark.parametrize("order", [Barrier("bob"), Barrier("bob", TEN_MINUTES), Vector("bob")])
 def test_a_message_that_names_itself_as_its_cause_is_refused(order):
-    """It would wait for ever."""
+    """The message would wait for ever."""
     fine = Message(("ann", MINUTE), (("eve", 1),), b"")
     loop = Message(("ann", MINUTE), (("eve", 1), ("ann", MINUTE)), b"")
     assert order.screen(0, [fine]) == [fine]

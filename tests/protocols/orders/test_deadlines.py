@@ -46,7 +46,7 @@ class Stage:
 
 
 def shrinking_lifetimes(stage):
-    """m2 depends on m1 but dies first; node 2 then gives m2 up and takes m3 before m1."""
+    """m2 depends on m1 but expires first; node 2 then delivers m3 before m1."""
     first = stage.speak(0, at_s=0, lifetime_s=60)
     stage.hear(1, first, at_s=1)
     second = stage.speak(1, at_s=2, lifetime_s=10)
@@ -123,7 +123,7 @@ def test_clocks_that_are_all_set_back_do_not_let_a_cause_be_delivered_after_its_
 
 
 def receive(order, *messages, now_us=0):
-    """Return what it delivers, and what else it does."""
+    """Return the deliveries and the other effects."""
     out = Outbox()
     order.on_receive(now_us, order.screen(now_us, messages), out)
     return [message.id for message in out.deliveries], out

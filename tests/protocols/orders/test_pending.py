@@ -1,4 +1,4 @@
-"""The index of waiting messages: no scan, no forgotten waiter."""
+"""The index of waiting messages: a delivery scans nothing and forgets no waiting message."""
 
 from hypothesis import given
 from hypothesis import strategies as st

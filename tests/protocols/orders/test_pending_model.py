@@ -65,7 +65,7 @@ class Model:
 
 
 class Pair:
-    """The index and the model, given the same."""
+    """The index and the model, with the same inputs."""
 
     def __init__(self, *, expires):
         self.index, self.model = waiting.Waiting(expires=False), Model()
@@ -85,7 +85,7 @@ class Pair:
         self.follow(self.index.admit(0, message, self.model.horizon_us))
 
     def settle(self, id, _):
-        """As for an own message, which names what is delivered."""
+        """Deliver an own message, which names the delivered messages."""
         if self.model.is_over(id) or id in self.model.pending:
             return
         message = self.model.pending[id] = Message(id, (), b"", stamp=LONG_AGO)

@@ -1,7 +1,7 @@
-"""Nodes that are away for longer than messages are kept, partitions, crashes in mid-step.
+"""Nodes that are down longer than the retention time, partitions, crashes in the middle of a step.
 
-One seed draws a network and its troubles. While they last, the oracle judges every delivery; after
-all is healed, everybody has delivered, or counted as missed, whatever anybody delivered.
+One seed draws a network and its faults. The oracle judges every delivery. After all faults are
+healed, every node has delivered, or counted as missed, every message that some node delivered.
 """
 
 import heapq
@@ -22,8 +22,8 @@ SEEDS = 300
 
 
 class Net:
-    """Reliable links that lose what is under way when they break, and a detector that tells both
-    ends of every break, late."""
+    """Reliable links that lose the frames in transit when they break, and a late failure detector
+    that reports every break to both ends."""
 
     def __init__(self, seed, make_core=VCube):
         self.rng = rng = random.Random(seed)

@@ -145,7 +145,8 @@ def test_a_node_that_used_a_number_twice_is_shown_its_earlier_message():
 
 
 def test_a_premature_reference_to_an_own_message_waits_for_it():
-    """It silenced us for ever. Its message waits, here as elsewhere, until ours is broadcast."""
+    """The early reference silenced this node for ever. The message of the peer now waits, at every
+    node, until the own message is broadcast."""
     bench = bench_of(0)
     bench.receive(proven(3, 1, (0, 2)), height=1)
     assert bench.core.explain((3, 1)).missing == ((0, 2),)

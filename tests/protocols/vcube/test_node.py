@@ -1,4 +1,4 @@
-"""VCube step by step: what is sent to whom, what is held back, what happens when nodes fail."""
+"""VCube step by step: packets, held-back messages, and failing nodes."""
 
 import msgspec
 import pytest
@@ -13,7 +13,7 @@ FOREVER_US = 1 << 60
 
 
 class Bench:
-    """One core and what it did in the last step."""
+    """One core, with the effects of its last step."""
 
     def __init__(self, node, nodes, **options):
         self.core = VCube(node, nodes, **options)
@@ -36,7 +36,7 @@ class Bench:
         return self.sent()
 
     def sent(self):
-        """By target, the ids of each packet."""
+        """Return the ids of each packet by target."""
         found = {}
         for target, packet in self.packets():
             found.setdefault(target, []).append([message.id for message in packet.messages])
@@ -244,7 +244,7 @@ def test_the_next_live_node_takes_over_the_cluster_of_a_child_that_fails():
     assert bench.link(4, up=False) == {5: [[(0, 1)]]}
     assert [packet.height for _, packet in bench.packets()] == [2]
     assert bench.link(5, up=False) == {6: [[(0, 1)]]}
-    assert bench.link(1, up=False) == {}  # nobody is left in that cluster
+    assert bench.link(1, up=False) == {}  # no live node is left in that cluster
     assert bench.link(1, up=True) == {1: [[(0, 1), (2, 1)]]}
 
 

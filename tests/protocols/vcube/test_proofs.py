@@ -1,4 +1,4 @@
-"""VCube with proofs: nothing is delivered, kept or passed on that its origin did not say."""
+"""VCube with proofs: a node delivers, keeps and forwards only messages that their origin signed."""
 
 from __future__ import annotations
 

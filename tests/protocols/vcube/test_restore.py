@@ -49,7 +49,8 @@ def test_a_node_that_learns_of_unknown_own_messages_is_mute(frame):
 
 
 def test_a_message_naming_an_own_message_never_broadcast_prevented_a_return():
-    """We said it then, did not notice that the message was ready, and found it so at a restart."""
+    """The node broadcast the message later, did not notice that the peer's message was ready, and
+    failed at the restart."""
     bench = Bench(0, 4)
     bench.receive(message(2, 1, (0, 1)))
     with pytest.raises(LocalError, match="does not remember"):

@@ -1,4 +1,4 @@
-"""VCube beyond the paper: what is kept, forgotten, asked for and passed over."""
+"""VCube beyond the paper: messages that a node keeps, evicts, asks for and skips."""
 
 import pytest
 from tests.protocols.vcube.vcube_bench import KEEP_US, Bench, message
@@ -20,7 +20,7 @@ def test_returned_peers_are_asked_one_after_the_other():
     assert bench.link(1, up=True) == bench.link(3, up=True) == []
     assert bench.core.gauges(0)["asking"] == 3
     bench.receive(message(1, 1), source=2)
-    assert bench.hear(Answer(()), source=1) == []  # nobody asked it
+    assert bench.hear(Answer(()), source=1) == []  # no peer asked it
     assert bench.hear(Answer(()), source=2) == [(1, Ask((0, 1, 0, 0)))]
     assert bench.link(1, up=False) == [(3, Ask((0, 1, 0, 0)))]
     assert bench.hear(Answer(()), source=3) == []
@@ -91,7 +91,7 @@ def test_a_pending_message_is_kept_until_after_its_delivery():
 
 
 def test_another_message_under_the_id_of_one_that_waits_was_delivered_besides_it():
-    """And at the end of the time for which both were kept, the node broke."""
+    """When the retention time of both messages ended, the node raised an error."""
     bench = Bench(0, 4)
     bench.receive(message(1, 1, (2, 1)))
     assert bench.hear(Packet(0, (message(1, 1),)), 3) == [(1, Known(1))]
@@ -296,7 +296,7 @@ def test_long_pending_causes_are_requested():
         bench.step("on_timer", now_us, ASK)
         asked += [peer for peer, _ in bench.frames()]
         assert bench.out.timers == [(ASK, now_us + KEEP_US)]
-    assert asked == [2, 0, 1, 2, 0, 1]  # the origin first; nobody answers
+    assert asked == [2, 0, 1, 2, 0, 1]  # the origin first; no peer answers
     bench.receive(message(2, 1), now_us=700)
     bench.hear(Answer(()), 1, 700)
     bench.step("on_timer", 700, ASK)
@@ -345,7 +345,8 @@ def test_a_peer_that_suspected_this_node_for_long_is_asked_for_its_messages():
     bench.link(1, up=False)
     assert bench.link(1, up=True) == [(1, Ask((0, 0)))]
     assert bench.hear(Answer(()), source=1) == []
-    # It suspected us, spoke, forgot, and trusts us again; of all that we hear its question alone.
+    # The peer suspected this node, broadcast, evicted the message, and trusts this node again.
+    # Only its Ask arrives.
     assert bench.hear(Ask((0, 2))) == [(1, Answer(())), (1, Ask((0, 0)))]
     assert bench.answer((0, 2), source=1) == []
     assert bench.core.explain((1, 2)).state == "missed"

@@ -9,7 +9,7 @@ KEEP_US = 100
 
 
 class Bench:
-    """One durable core, its store, and what it did in the last step."""
+    """One durable core, its store, and the effects of its last step."""
 
     def __init__(self, node, nodes, **options):
         options = {"keep_us": KEEP_US, "durable": True, **options}
@@ -52,7 +52,7 @@ class Bench:
         return [(to, frame) for to, frame in self.out.sends if not isinstance(frame, Packet)]
 
     def sent(self):
-        """By target, height and ids of each packet."""
+        """Return height and ids of each packet by target."""
         found = {}
         for to, frame in self.out.sends:
             if isinstance(frame, Packet):

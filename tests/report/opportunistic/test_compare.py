@@ -1,4 +1,4 @@
-"""Ours against theirs."""
+"""Measured figures against published ones."""
 
 import pandas as pd
 import pytest

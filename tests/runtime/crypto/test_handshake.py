@@ -1,4 +1,4 @@
-"""The handshake and the records, without a socket: what opens, and what must not."""
+"""The handshake and the records, without a socket: valid ones decrypt, all others do not."""
 
 from __future__ import annotations
 

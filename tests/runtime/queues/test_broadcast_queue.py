@@ -67,7 +67,9 @@ def test_a_failure_is_reported_to_every_waiting_broadcast(tmp_path, monkeypatch)
 def test_broadcasts_while_the_disk_is_busy_share_the_next_transaction(
     tmp_path, monkeypatch, slow_disk
 ):
-    monkeypatch.setattr(group_commit, "PAUSE_SECONDS_MAX", 0.0)  # the first of them is said at once
+    monkeypatch.setattr(
+        group_commit, "PAUSE_SECONDS_MAX", 0.0
+    )  # the first of them is broadcast at once
     opened, commit = threading.Event(), DiskStore.commit
 
     def wait_and_commit(self):

@@ -1,4 +1,4 @@
-"""The length of messages in real cells: what one host sends silences no other."""
+"""The length of messages in real cells: no message of one host blocks another host."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from beforehand.runtime.radio.cell_settings import (
 
 
 def without_bounds(one, bytes_max=1 << 16):
-    """A hostile host: it sends whatever fits into its own datagram."""
+    """A hostile host that sends every message that fits into its own datagram."""
     one.payload_bytes_max = bytes_max
     core = one._parts.node.driver.core
     core._message_bytes_max = None

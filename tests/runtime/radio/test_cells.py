@@ -1,4 +1,4 @@
-"""Stations and hosts on loopback: everybody gets everything once, in causal order, and moves."""
+"""Stations and hosts on loopback: moving hosts deliver every message once, in causal order."""
 
 from __future__ import annotations
 
@@ -344,7 +344,7 @@ def test_a_file_that_is_no_tree_of_stations_is_refused_with_its_position(
 ):
     write_stations(tmp_path, "north", "south")
     path = tmp_path / "port.toml"
-    assert read_stations(path).neighbours("north") == ["south"]
+    assert read_stations(path).peers_of("north") == ["south"]
     path.write_text(path.read_text().replace(old, new))
     with pytest.raises(InputError, match=problem) as caught:
         read_stations(path)

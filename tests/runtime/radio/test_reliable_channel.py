@@ -1,4 +1,4 @@
-"""A wire: nothing is lost, doubled or overtaken, wherever its links break."""
+"""A reliable channel loses, duplicates and reorders no frame, wherever its links break."""
 
 from __future__ import annotations
 

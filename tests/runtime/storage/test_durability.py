@@ -1,4 +1,4 @@
-"""Nothing leaves a node before the disk has it; what a restart brings back; disks that fail."""
+"""No effect leaves a node before its saves are on the disk; restarts; failing disks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def gate(monkeypatch, slow_disk):
 
 
 async def quiet(net):
-    """Wait until no node has sent anything for a while, and forget what was sent."""
+    """Wait until no node has sent anything for a while, and clear the record of sent frames."""
     while net.log:
         net.log.clear()
         await asyncio.sleep(0.2)
@@ -76,7 +76,7 @@ def test_nothing_is_delivered_before_it_is_on_the_disk(tmp_path, gate):
 
 
 async def crash(group, net):
-    """Without a goodbye: what is not on the disk is gone, and nothing more is written."""
+    """Crash the node: unsaved state is lost, and nothing more is written."""
     parts = group._parts
     parts.group_commit.error = RuntimeError("crashed")
     parts.node.stop()
@@ -125,7 +125,7 @@ def test_with_an_inbox_a_message_comes_again_until_it_is_acknowledged(tmp_path):
                 messages = [await anext(bob) for _ in range(2)]
                 assert [message.payload for message in messages] == [b"2", b"3"]
                 await bob.acknowledge(message.id for message in messages)
-                await bob.acknowledge([("ann", 1)])  # nobody said that
+                await bob.acknowledge([("ann", 1)])  # no node broadcast that
             async with member(net, tmp_path, "bob", inbox=True) as bob:
                 await ann.broadcast(b"new")
                 assert await take(bob, 1) == [b"new"]
@@ -152,7 +152,7 @@ def test_without_its_store_a_member_cannot_use_its_name(tmp_path):
 
 
 def fill_up(monkeypatch, store_name):
-    """From now on this store's disk is full."""
+    """Make the disk of this store full from now on."""
     commit = DiskStore.commit
 
     def refuse(self):
@@ -212,7 +212,7 @@ def test_a_broadcast_that_meets_a_full_disk_is_not_made(tmp_path, monkeypatch):
 
 
 async def back_to_an_older_copy(net, tmp_path, durable):
-    """`bob`, and `ann` with a store that lacks her last message."""
+    """Return `bob`, and `ann` with a store that lacks her last message."""
     bob = await member(net, tmp_path, "bob").__aenter__()
     async with member(net, tmp_path, "ann") as ann:
         await ann.broadcast(b"first")

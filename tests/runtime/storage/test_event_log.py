@@ -121,7 +121,7 @@ def test_files_are_rotated_by_rows_and_by_age(tmp_path):
     clock.now_us += 61 * SECOND_US
     log.delivered([message("bob", 25)])
     assert len(list(tmp_path.iterdir())) == 3
-    clock.now_us -= 3600 * SECOND_US  # set back: nobody waits for it to catch up
+    clock.now_us -= 3600 * SECOND_US  # set back: the log does not wait for the clock to catch up
     log.delivered([message("bob", 26)])
     assert len(list(tmp_path.iterdir())) == 4
     log.close()

@@ -1,4 +1,4 @@
-"""Group commit: nothing is carried out before all that it waits for is on the disk."""
+"""Group commit: no effect is carried out before the saves that it depends on are on the disk."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def under_way(commits: GroupCommit) -> None:
 
 
 def test_effects_of_an_open_transaction_left_with_the_previous_one(tmp_path, slow_disk):
-    """When another was begun while one was under way."""
+    """If a transaction begins while another one is in progress."""
     log, on_disk, gate = [], [], threading.Event()
 
     class Disk(DiskStore):
@@ -79,7 +79,7 @@ def test_callbacks_before_the_next_transaction_are_part_of_it(tmp_path, slow_dis
 
 
 async def after_a_long_one(tmp_path, monkeypatch, seconds):
-    """A transaction has just taken so long."""
+    """Make the last transaction one of this duration."""
     disk = DiskStore(tmp_path / "ann.db", group="harbour", name="ann")
     commits = GroupCommit(disk, durable="disk", on_failure=print)
     commit = DiskStore.commit

@@ -1,4 +1,4 @@
-"""The file of one member: typed rows in their order, and what a disk can do to it."""
+"""The store of one member: typed rows in their order, and faults of the disk."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ from beforehand.runtime.transport.link import INTRODUCTION_BYTES_MAX, LENGTH_BYT
 
 
 async def say(address: Address, data: bytes) -> bytes:
-    """As a stranger: all that comes back until the other end hangs up."""
+    """Send bytes as a stranger; return the answer until the node closes the connection."""
     reader, writer = await asyncio.open_connection(address.host, address.port)
     try:
         writer.write(data)
@@ -42,7 +42,7 @@ async def say(address: Address, data: bytes) -> bytes:
 
 
 def against_ann(scene: Callable[[Recorder], Awaitable[None]], limits: Limits = QUICK) -> None:
-    """A node that is attacked, and that must be as well as before afterwards."""
+    """Yield a node under attack, and check afterwards that it still works."""
 
     async def whole() -> None:
         ann = Recorder("ann", limits=limits)
@@ -303,7 +303,7 @@ def test_no_peer_can_take_the_name_of_the_node_itself():
 
 
 async def greet(address: Address, handshake: Handshake):
-    """As a member without a mesh: its streams, and what seals and opens them."""
+    """Connect as a member without a mesh; return its streams and their AEAD states."""
     reader, writer = await asyncio.open_connection(address.host, address.port)
     writer.write(handshake.hello)
     sealer, opener = handshake.on_hello(await reader.readexactly(HELLO_BYTES))

@@ -1,4 +1,4 @@
-"""Bytes and frames that wait come out as they went in, within the bounds."""
+"""Queued bytes and frames come out unchanged and in order, within the bounds."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def test_members_find_each_other_and_not_another_group():
             await until(lambda: bob.frames == [("ann", b"found")])
             await asyncio.sleep(0.3)
             assert eve.events == []
-            assert ann.counters.wrong_key == eve.counters.turned_away == 0  # nobody even dialed
+            assert ann.counters.wrong_key == eve.counters.turned_away == 0  # no member dialed
             assert ann.counters.own_address == 0
 
     run(scene())

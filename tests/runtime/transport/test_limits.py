@@ -1,11 +1,11 @@
-"""Limits and addresses: what makes no sense is refused before anything starts."""
+"""Limits and addresses: invalid values are refused before anything starts."""
 
 from __future__ import annotations
 
 import pytest
 
 from beforehand.errors import InputError
-from beforehand.runtime.transport.address import Address, neighbourhood
+from beforehand.runtime.transport.address import Address, limit_key
 from beforehand.runtime.transport.limits import Limits
 
 
@@ -49,9 +49,9 @@ def test_an_invalid_address_is_refused(text):
 
 
 def test_a_whole_ipv6_network_counts_as_one_address():
-    assert neighbourhood("2001:db8::1") == neighbourhood("2001:db8::ffff:2")
-    assert neighbourhood("2001:db8::1") != neighbourhood("2001:db8:0:1::1")
-    assert neighbourhood("fe80::1%eth0") == neighbourhood("fe80::2%eth0")
-    assert neighbourhood("::ffff:192.0.2.1") == neighbourhood("192.0.2.1")
-    assert neighbourhood("192.0.2.1") != neighbourhood("192.0.2.2")
-    assert neighbourhood("no address") == "no address"
+    assert limit_key("2001:db8::1") == limit_key("2001:db8::ffff:2")
+    assert limit_key("2001:db8::1") != limit_key("2001:db8:0:1::1")
+    assert limit_key("fe80::1%eth0") == limit_key("fe80::2%eth0")
+    assert limit_key("::ffff:192.0.2.1") == limit_key("192.0.2.1")
+    assert limit_key("192.0.2.1") != limit_key("192.0.2.2")
+    assert limit_key("no address") == "no address"

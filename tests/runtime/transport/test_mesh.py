@@ -115,7 +115,7 @@ def test_a_member_that_restarts_is_linked_again():
 @pytest.mark.parametrize("names", [("ann", "bob"), ("bob", "ann")])
 @pytest.mark.parametrize("is_dialer_back", [True, False])
 def test_a_new_connection_replaces_one_that_has_died_unnoticed(names, is_dialer_back):
-    """One end comes back, after the path has swallowed everything; the other noticed nothing."""
+    """One end reconnects after the path dropped everything; the other end noticed nothing."""
     limits = Limits(heartbeat_seconds=0.2, silence_seconds=60, backoff_min_seconds=0.02)
 
     async def scene() -> None:
@@ -292,7 +292,8 @@ def test_an_unused_address_costs_occasional_attempts():
 
 @pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6 on loopback")
 def test_a_member_with_a_taken_name_reconnected_several_times_a_second_for_ever():
-    """The smaller name takes a link for up before the other end has had a look at that name."""
+    """The member with the smaller name considers a link up before the other end has checked that
+    name."""
 
     async def scene() -> None:
         limits = Limits(backoff_min_seconds=0.02, backoff_max_seconds=30)

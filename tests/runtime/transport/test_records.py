@@ -1,4 +1,4 @@
-"""Inside a record: frames come out as they went in, and anything else is refused."""
+"""Inside a record: frames are unpacked as they were packed, and other bytes are refused."""
 
 from __future__ import annotations
 

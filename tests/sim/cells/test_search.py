@@ -1,4 +1,4 @@
-"""The search for the highest rate: where it goes, and when it stops."""
+"""The search for the highest sustained rate: the rates that it tries, and its end."""
 
 import msgspec
 import pytest
@@ -15,7 +15,7 @@ SPEC = CellsSpec(
 
 @pytest.fixture
 def limit(monkeypatch):
-    """A system that sustains up to so much, without running it."""
+    """Return a system that sustains rates up to a limit, without running it."""
     limits = {"rate": 0.0}
     measure = measure_cells(SPEC, 1, run(SPEC, 1))
     monkeypatch.setattr(search, "run", lambda spec, _: spec)

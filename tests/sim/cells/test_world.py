@@ -1,4 +1,4 @@
-"""The world of cells: what it promises to a protocol, and what it finds out about one."""
+"""The world of cells: its guarantees to a protocol, and its measurements."""
 
 from collections.abc import Callable
 from typing import Any
@@ -229,7 +229,7 @@ def test_a_host_that_left_before_joining_is_not_expected_to_deliver(trouble, is_
 
 
 def test_collisions_are_counted_without_carrier_sense():
-    spec = with_(SMALL, stations=1, rate_per_s=30.0)  # all hear each other
+    spec = with_(SMALL, stations=1, rate_per_s=30.0)  # all are in range of each other
     rude_radio = Radio(mac="none", bits_per_s=1_000_000)
     polite, rude = measured(spec), measured(with_(spec, radio=rude_radio))
     assert polite.lost_percent is not None

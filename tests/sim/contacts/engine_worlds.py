@@ -44,6 +44,7 @@ def draw_world(seed: int, *, size: float = 1.0) -> tuple[Trace, Spec]:
     has_lifetime = protocol == "delta" or (protocol == "none" and rng.random() < 0.7)
     lifetime_us = rng.choice([5, 30, 120, 600]) * SECOND_US if has_lifetime else None
     capacity = random.Random(seed + (1 << 40)).choice([None, None, None, 1, 3, 10, 50, 200])
+    has_gauges = protocol != "none" or lifetime_us is None
     spec = Spec(
         protocol,
         seed=seed,
@@ -68,7 +69,7 @@ def draw_world(seed: int, *, size: float = 1.0) -> tuple[Trace, Spec]:
             capacity=capacity,
         ),
         literal_barriers=protocol in ("causal", "delta") and rng.random() < 0.1,
-        gauge_us=rng.choice([None, 1, 60 * SECOND_US]) if protocol != "none" else None,
+        gauge_us=rng.choice([None, 1, 60 * SECOND_US]) if has_gauges else None,
     )
     return trace, spec
 

@@ -175,9 +175,9 @@ REFUSED = {
     "clocks that differ": Spec("delta", lifetime_us=SECOND, clocks=Clocks(skew_us=5)),
     "transfer `oldest`": Spec("causal", layer=Options(transfer="oldest")),
     "push": Spec("causal", layer=Options(push=True)),
-    "version vectors": Spec("causal", layer=Options(marks_after=3)),
+    "version vectors": Spec("causal", layer=Options(digest_after=3)),
     "literal deadlines": Spec("delta", lifetime_us=SECOND, literal_deadlines=True),
-    "gauges without an order": Spec("none", gauge_us=SECOND),
+    "gauges with lifetimes but no order": Spec("none", lifetime_us=SECOND, gauge_us=SECOND),
     "the protocol `plausible-4`": Spec("plausible-4"),
 }
 

@@ -1,4 +1,4 @@
-"""The world of contacts gives what a network gives, and nothing else."""
+"""The world of contacts gives the guarantees of a network, and no others."""
 
 import os
 import subprocess

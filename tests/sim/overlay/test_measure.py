@@ -16,7 +16,8 @@ from beforehand.sim.overlay.measure import (
     most_buffered,
     run_case,
 )
-from beforehand.sim.overlay.world import OverlaySpec, run_compiled
+from beforehand.sim.overlay.twin import run_compiled
+from beforehand.sim.overlay.world import OverlaySpec
 
 BOTH = (("aggregated", 50), ("plain", 50))
 

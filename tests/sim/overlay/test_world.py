@@ -9,13 +9,13 @@ from beforehand.check.rules.oracle import judge, rows_of
 from beforehand.errors import InputError
 from beforehand.events import BROADCAST, DELIVER, KINDS, RECEIVE, SEND
 from beforehand.protocols.vcube.topology import height, parent
+from beforehand.sim.overlay.twin import run_compiled
 from beforehand.sim.overlay.world import (
     SYSTEMS,
     Law,
     OverlaySpec,
     Past,
     run,
-    run_compiled,
     start_times,
 )
 
@@ -23,7 +23,7 @@ HUGE = 10**9
 FIXED = Law("uniform", 100_000, 100_000)
 SEEDS = st.integers(0, 2**40)
 FIRST_FAILURE = (Phase.explicit, Phase.generate)
-"""A failing seed tells all; a smaller world would be another world."""
+"""A failing seed is enough to repeat a failure; a smaller world would be another world."""
 
 
 def column(result, kind, name):

@@ -5,7 +5,7 @@ The explorer removes them from a state before it compares the state with known s
 - the ranks of cached messages, of which only the order is used, and a bound on their deadlines;
 - the numbers of announcements and the time of the last progress, if nothing is retransmitted
   (`Options.retry_us` is None): no frame refers to such a number, and no timer reads that time;
-- the content of the last round of announcements: `VersionVectors.set_news` overwrites it before any
+- the content of the last round of announcements: `VersionVectors.set_new` overwrites it before any
   code reads it;
 - when a waiting message was received, which only `explain` reports;
 - the numbers of saved steps: the state on disk is step 0, and later steps are counted from there;
@@ -39,7 +39,7 @@ def forget_history(core: Epidemic, *, is_calm: bool) -> None:
     core._cache.entries.update(entries)
     core._cache._rank = len(entries)
     core._cache._earliest_us = min([id[1] for id in entries], default=LONG_AHEAD)
-    core._version_vectors._news, core._version_vectors._rest = {}, frozenset()
+    core._version_vectors._new_entries, core._version_vectors._rest = {}, frozenset()
     waiting = getattr(core.order, "_waiting", None)
     for entry in waiting.pending.values() if waiting is not None else ():
         entry.since_us = 0
@@ -56,10 +56,10 @@ def _forget_links(core: Epidemic, sender: Direct, *, is_calm: bool) -> None:
     if core._options.retry_us is None:
         sender._number = 0
     for link in core._links.values() if not core._version_vectors.are_on else ():
-        if link.greeted:
-            unheard = frozenset[MessageId]().union(*link.unacked.values())
+        if link.synced:
+            unacked = frozenset[MessageId]().union(*link.unacked.values())
             link.known_to_peer.difference_update(
-                [id for id in core._cache.entries if id not in unheard]
+                [id for id in core._cache.entries if id not in unacked]
             )
     if is_calm and not core._cache.is_bounded and not core.order.expires:
         core._links = AnyOrder(core._links)

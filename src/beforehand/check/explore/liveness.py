@@ -111,7 +111,7 @@ def deliverable(net: Net) -> Iterator[tuple[int, MessageId]]:
             edge += more
         held = {id for peer in near - {node} for id in cores[peer].holds(net.local_us(peer))}
         for id in held & net.oracle.pasts.keys() - had(net, node):
-            if (node, id) not in net.given_up:
+            if (node, id) not in net.reported_lost:
                 yield node, id
 
 

@@ -45,7 +45,7 @@ class NetState(NamedTuple):
     left: tuple[Any, ...]
     carried: tuple[Any, ...]
     held: tuple[Any, ...]
-    given_up: tuple[Any, ...]
+    reported_lost: tuple[Any, ...]
     dropped: tuple[Any, ...]
     payloads: tuple[Any, ...]
     closed: tuple[int, ...]
@@ -69,7 +69,7 @@ def freeze_net_state(net: Net, time: Time) -> NetState:
         left=tuple(sorted(net.left.items())),
         carried=tuple(sorted(net.carried.items())),
         held=tuple(sorted(net.held)),
-        given_up=tuple(sorted(net.given_up)),
+        reported_lost=tuple(sorted(net.reported_lost)),
         dropped=tuple(sorted(net.dropped)),
         payloads=tuple(sorted(net.payloads.items())),
         closed=tuple(sorted(net.closed)),
@@ -92,7 +92,7 @@ def thaw_net_state(net: Net, rest: NetState, time: Time) -> None:
     for counts, saved in ((net.left, rest.left), (net.carried, rest.carried)):
         counts.clear()
         dict.update(counts, saved)  # Counter.update is slow
-    net.held, net.given_up = set(rest.held), set(rest.given_up)
+    net.held, net.reported_lost = set(rest.held), set(rest.reported_lost)
     net.dropped, net.payloads = set(rest.dropped), dict(rest.payloads)
     net.closed = set(rest.closed)
     net.unsaved = {node: list(calls) for node, calls in rest.unsaved}
@@ -115,7 +115,9 @@ def rename_net_state(rest: NetState, renaming: Renaming) -> NetState:
         clocks_us=(*rest.clocks_us[:2], *by_node(rest.clocks_us[2:])),
         broadcasts=tuple(by_node(rest.broadcasts)),
         held=tuple(sorted((new(node), _new_id(id, renaming)) for node, id in rest.held)),
-        given_up=tuple(sorted((new(node), _new_id(id, renaming)) for node, id in rest.given_up)),
+        reported_lost=tuple(
+            sorted((new(node), _new_id(id, renaming)) for node, id in rest.reported_lost)
+        ),
         dropped=tuple(sorted((new(a), new(b), _new_id(id, renaming)) for a, b, id in rest.dropped)),
         payloads=tuple(
             sorted(

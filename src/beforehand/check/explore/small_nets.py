@@ -22,7 +22,7 @@ TRIANGLE = ((0, 1), (1, 2), (0, 2))
 NEWEST = Options(transfer="newest")
 RETRY = Options(transfer="newest", retry_us=10)
 PUSH = Options(transfer="newest", push=True)
-MARKS = Options(transfer="newest", push=True, marks_after=0)
+DIGESTS = Options(transfer="newest", push=True, digest_after=0)
 FULL = Options(transfer="newest", capacity=1)
 
 SECOND_US = 1_000_000
@@ -81,7 +81,7 @@ def make_group(case: Case, node: int) -> PacedEpidemic:
         capacity_bytes=setup.capacity_bytes,
         proofs=proofs,
         flow=setup.flow,
-        marks_after=setup.marks_after,
+        digest_after=setup.digest_after,
         frame_bytes_max=setup.frame_bytes_max,
         durable=case.is_mortal,
     )

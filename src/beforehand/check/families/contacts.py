@@ -64,7 +64,7 @@ class ContactsFamily(Family):
         size = self._protocol.size_checked
         self._order = order if size is None else f"{order}-{size}"
         self._pushes = pushes
-        self.sights += ("behind a mark",) if pushes else ("lost", "doubled")
+        self.sights += ("behind a digest",) if pushes else ("lost", "doubled")
         if self._protocol.takes_lifetime:
             self.sights += ("expired in time", "early")
         self.sights += ("deferred",) if self._protocol.lifetimes == "must" else ()
@@ -120,8 +120,8 @@ class ContactsFamily(Family):
             frame_bytes_max=rng.choice((1, 200, 16_384)),
         )
         if self._pushes:
-            marks_after = rng.choice((None, 0, 0, 2))
-            changes = {"retry_us": None, "push": True, "marks_after": marks_after}
+            digest_after = rng.choice((None, 0, 0, 2))
+            changes = {"retry_us": None, "push": True, "digest_after": digest_after}
             return msgspec.structs.replace(options, **changes)
         return options
 
@@ -182,7 +182,7 @@ class ContactsFamily(Family):
             net.sights.add("early")
         nodes = enumerate(net.drivers)
         if any(driver.core.gauges(net.local_us(node))["unfolded"] for node, driver in nodes):
-            net.sights.add("behind a mark")
+            net.sights.add("behind a digest")
         yield from held_for_no_reason(net)
         yield from lost_in_silence(net)
         alive = _alive(net)
@@ -235,9 +235,9 @@ def _is_deferred_after_a_fall(net: Net) -> bool:
     if not net.case.shifts:
         return False
     cores = [net.drivers[node].core for node in honest(net)]
-    fates = [core.explain(id) for core in cores for id in net.oracle.pasts]
+    statuses = [core.explain(id) for core in cores for id in net.oracle.pasts]
     is_early = any(core.counters.early for core in cores)
-    return is_early or any(fate.until_us is not None for fate in fates)
+    return is_early or any(status.until_us is not None for status in statuses)
 
 
 def _keeps_to_the_skew(case: Case) -> bool:

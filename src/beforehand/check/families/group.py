@@ -32,7 +32,7 @@ class Setup:
     flow: Flow = FLOW
     capacity: int | None = None
     capacity_bytes: int | None = None
-    marks_after: int = 0
+    digest_after: int = 0
     frame_bytes_max: int = 200
     seed: int = 0
     signing: Signing = "sound"
@@ -68,7 +68,7 @@ class GroupFamily(ContactsFamily):
             flow=rng.choice((FLOW, FLOW, Flow(stall_us=2 * SECOND_US))),
             capacity=rng.choice((None, None, None, 3, 8)),
             capacity_bytes=rng.choice((None, None, None, None, 3_500, 9_000)),
-            marks_after=rng.choice((0, 0, 2, 8)),
+            digest_after=rng.choice((0, 0, 2, 8)),
             frame_bytes_max=rng.choice((1, 200, 65_536)),
             seed=rng.getrandbits(32),
             signing=rng.choice(("sound", "sound", "failing")),
@@ -109,7 +109,7 @@ class GroupFamily(ContactsFamily):
             capacity_bytes=setup.capacity_bytes,
             proofs=proofs,
             flow=setup.flow,
-            marks_after=setup.marks_after,
+            digest_after=setup.digest_after,
             frame_bytes_max=setup.frame_bytes_max,
             durable=case.is_mortal,
         )

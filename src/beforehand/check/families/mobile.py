@@ -101,7 +101,7 @@ class MobileFamily(Family):
         elif isinstance(frame, ConnectAck) and frame.is_new and frame.ses > 1:
             net.sights.add("taken as new")
         elif isinstance(frame, ConnectAck) and frame.delivered:
-            net.sights.add("to be passed over")
+            net.sights.add("to be skipped")
 
     def look(self, net: Net, node: int) -> Iterator[str]:
         core = net.drivers[node].core
@@ -112,7 +112,7 @@ class MobileFamily(Family):
                 yield guest.phase
                 if guest.waiting is not None:
                     yield "handed on later"
-            if core.guard.given_up:
+            if core.guard.unregistered_costly:
                 yield "too many repetitions"
             if any(kept.delivered_by for kept in core.cell.kept.values()):
                 yield "delivered elsewhere"
@@ -120,9 +120,9 @@ class MobileFamily(Family):
     def forget_counts(self, core: Any) -> None:
         super().forget_counts(core)
         if isinstance(core, Station):
-            core.guard.given_up = 0
+            core.guard.unregistered_costly = 0
             for guest in core.cell.guests.values():
-                guest.heard_us = 0
+                guest.last_frame_us = 0
 
     def problems(self, net: Net) -> Iterator[str]:
         hosts = range(net.case.stations, net.case.nodes)
@@ -165,5 +165,7 @@ def missing(net: Net) -> Iterator[str]:
         first = {origin: min(seq for o, seq in has if o == origin) for origin, _ in has}
         for id in net.oracle.pasts:
             begin = 0 if net.case.is_linked or id[0] == host else first.get(id[0], id[1] + 1)
-            if id[1] >= begin and not (id in has or id in excused or (id[0], id) in net.given_up):
+            if id[1] >= begin and not (
+                id in has or id in excused or (id[0], id) in net.reported_lost
+            ):
                 yield f"host {host} never delivered {id}"

@@ -146,11 +146,11 @@ def _silently_missing(net: Net) -> Iterator[str]:
     for node, driver in enumerate(net.drivers):
         excused = {message.id for message in driver.cut_off}
         for id in set(net.oracle.pasts) - set(net.oracle.delivered[node]) - excused:
-            fate = driver.core.explain(id)
-            if fate.state == "missed":
+            status = driver.core.explain(id)
+            if status.state == "missed":
                 net.sights.add("missed")
             else:
-                yield f"node {node} neither delivered nor missed {id}: {fate}"
+                yield f"node {node} neither delivered nor missed {id}: {status}"
 
 
 def _sent_too_often(net: Net) -> Iterator[str]:

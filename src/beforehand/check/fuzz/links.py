@@ -22,7 +22,7 @@ ANSWER_SECONDS = 10.0
 class Throws(msgspec.Struct):
     """Counts of the throws by kind."""
 
-    greetings: int = 0
+    hellos: int = 0
     sealed: int = 0
     records: int = 0
     unanswered: int = 0
@@ -80,7 +80,7 @@ async def _throw_one(
 ) -> None:
     draw = rng.random()
     if draw < 0.4:
-        throws.greetings += 1
+        throws.hellos += 1
         writer.write(damage(rng, handshake.hello))
         writer.write_eof()
         await reader.read()

@@ -79,8 +79,8 @@ def _delivered(net: Net) -> dict[Any, list[MessageId]]:
 
 
 def _new_deliveries(before: dict[Any, list[MessageId]], after: dict[Any, list[MessageId]]) -> str:
-    news = [(node, ids[len(before.get(node, ())) :]) for node, ids in after.items()]
-    return "".join(f", {node} delivers {_listed(ids)}" for node, ids in news if ids)
+    fresh = [(node, ids[len(before.get(node, ())) :]) for node, ids in after.items()]
+    return "".join(f", {node} delivers {_listed(ids)}" for node, ids in fresh if ids)
 
 
 def _listed(ids: Iterable[MessageId]) -> str:

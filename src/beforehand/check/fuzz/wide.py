@@ -21,7 +21,7 @@ from beforehand.sim.cells.world import run
 from beforehand.sim.radio import Radio
 from beforehand.sim.streams import generator
 
-SPEAK_US = 4 * SECOND_US
+BROADCAST_US = 4 * SECOND_US
 SETTLE_US = 11 * SECOND_US
 """The time after the last broadcast in which, as a rule, every message arrives."""
 PATIENCE_US = 60 * SECOND_US
@@ -65,7 +65,7 @@ def draw_spec(rng: random.Random, system: str) -> CellsSpec:
     is_mortal = SYSTEMS[system].survives_crashes
     joins = rng.sample(range(hosts), rng.choice((0, 0, 5, 20)))
     leaves = rng.sample(range(hosts), rng.choice((0, 0, 3, 10))) if is_mortal else []
-    speak_us, duration_us = WARM_UP_US + SPEAK_US, WARM_UP_US + SPEAK_US + SETTLE_US
+    broadcast_us, duration_us = WARM_UP_US + BROADCAST_US, WARM_UP_US + BROADCAST_US + SETTLE_US
     return CellsSpec(
         system=system,
         stations=rng.randint(7, 10),
@@ -87,11 +87,13 @@ def draw_spec(rng: random.Random, system: str) -> CellsSpec:
         duration_us=duration_us,
         settle_us=SETTLE_US,
         failures=tuple(
-            Failure(rng.randrange(WARM_UP_US, speak_us), rng.randrange(SECOND_US, SPEAK_US // 2))
+            Failure(
+                rng.randrange(WARM_UP_US, broadcast_us), rng.randrange(SECOND_US, BROADCAST_US // 2)
+            )
             for _ in range(rng.choice((0, 1, 5, 20)) if is_mortal else 0)
         ),
-        joins=tuple((host, rng.randrange(speak_us)) for host in joins),
-        leaves=tuple((host, rng.randrange(WARM_UP_US, speak_us)) for host in leaves),
+        joins=tuple((host, rng.randrange(broadcast_us)) for host in joins),
+        leaves=tuple((host, rng.randrange(WARM_UP_US, broadcast_us)) for host in leaves),
         sample_us=SECOND_US,
     )
 

@@ -216,6 +216,6 @@ def held_for_no_reason(net: Net) -> Iterator[str]:
     """Yield every message for whose waiting `explain` gives no missing cause and no instant."""
     for node, driver in enumerate(net.drivers):
         for id in net.oracle.pasts:
-            fate = driver.core.explain(id)
-            if fate.state == "waiting" and not fate.missing and fate.until_us is None:
+            status = driver.core.explain(id)
+            if status.state == "waiting" and not status.missing and status.until_us is None:
                 yield f"node {node} holds {id} for no reason"

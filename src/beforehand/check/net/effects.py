@@ -29,7 +29,7 @@ class Effects(ABC):
     fresh: set[tuple[int, MessageId]]
     unread: list[Message]
     payloads: dict[MessageId, bytes]
-    given_up: set[tuple[int, MessageId]]
+    reported_lost: set[tuple[int, MessageId]]
     dropped: set[tuple[int, int, MessageId]]
     contacts: set[tuple[int, int]]
     timers: dict[tuple[int, Timer], tuple[int, int]]
@@ -103,7 +103,7 @@ class Effects(ABC):
     def _lost_now(self, node: Any, losses: Sequence[tuple[LossKind, MessageId]]) -> None:
         for kind, message in losses:
             self.sights.add(kind)
-            self.given_up.add((node, message))
+            self.reported_lost.add((node, message))
             if kind == "drop":
                 peers = [a + b - node for a, b in self.contacts if node in (a, b)]
                 self.dropped.update((node, peer, message) for peer in peers)

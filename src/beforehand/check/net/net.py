@@ -81,7 +81,7 @@ class Net(Clocks, Cells, Pacing, Effects):
     """Messages handed to the application in the current step."""
     stepped: set[int] = field(default_factory=set)
     """Nodes that may have changed. Code that copies nets reads this set and clears it."""
-    given_up: set[tuple[int, MessageId]] = field(default_factory=set)
+    reported_lost: set[tuple[int, MessageId]] = field(default_factory=set)
     """(node, message): losses that the node has reported."""
     dropped: set[tuple[int, int, MessageId]] = field(default_factory=set)
     """(node, peer, message): the node has dropped the message undelivered since it was notified

@@ -56,7 +56,7 @@ def breach(core: PacedEpidemic, store: RowStore | None, frame: Any) -> str | Non
         return None
     unsaved = {key for table, key, value in store.pending if table == "message" and value}
     if early := unsaved.intersection(frame.stored_ids):
-        return f"I6: a {type(frame).__name__} tells of {sorted(early)} before the disk has it"
+        return f"I6: a {type(frame).__name__} names {sorted(early)} before the disk has them"
     return None
 
 

@@ -133,7 +133,7 @@ def _rows(folder: Path, what: Compared) -> list[Row]:
     table = read_table(folder, what.table)
     rows: list[Row] = [] if table is None else table.to_pylist()
     if not rows:
-        raise InputError("no finished run here", where=str(folder), hint=HINT)
+        raise InputError("no finished run in this folder", where=str(folder), hint=HINT)
     return [row | what.add_keys(row) for row in rows]
 
 

@@ -81,7 +81,7 @@ def _run(args: argparse.Namespace, interruption: Interruption) -> int:
         master=args.master,
         remote=args.remote,
         conf=conf,
-        tell=interruption.unless_asked(note),
+        note=interruption.unless_asked(note),
     )
     path = played = None
     if not args.no_report:
@@ -116,15 +116,15 @@ def _run(args: argparse.Namespace, interruption: Interruption) -> int:
 
 def _write_play(out: Path) -> Path | None:
     """Write the page that plays the first run: 2 s of CPU for 215,000 events. None if it cannot."""
-    from beforehand.play.gather import draws, gather_run
+    from beforehand.commands.played import gather_results, is_playable
     from beforehand.play.page import write_page
 
     target = out / PLAY_FILE
     target.unlink(missing_ok=True)  # the report would link the page of an earlier scenario
-    if not draws(out):
+    if not is_playable(out):
         return None
     try:
-        write_page(gather_run(out), target)
+        write_page(gather_results(out), target)
     except InputError as error:
         note(f"no page that plays a run: {error.problem}")
         return None

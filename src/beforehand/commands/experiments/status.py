@@ -42,5 +42,5 @@ def run(args: argparse.Namespace) -> int:
             note(f"damaged: {problem}")
         note_rest(len(damaged) - DAMAGE_SHOWN, "damaged files")
         if damaged:
-            note("give the command of the run again: what is damaged is made anew")
+            note("give the command of the run again: damaged datasets are computed again")
     return EXIT_VALID if is_done(stages) else EXIT_UNKNOWN

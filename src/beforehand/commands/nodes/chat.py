@@ -13,10 +13,10 @@ from beforehand.commands.nodes.membership import (
     LinkTroubles,
     add_membership,
     clock_trouble,
+    linked_names,
     make_group,
     run_until_signal,
     shown_id,
-    who_is_there,
 )
 from beforehand.commands.shell.console import Commands, add_command, note
 from beforehand.commands.shell.terminal import printable, start_reading, until_first
@@ -106,7 +106,7 @@ class Chat:
     def _obey(self, line: bytes) -> bool:
         word = line.strip()
         if word == b"/who":
-            note(f"here: {who_is_there(self._group)}")
+            note(f"here: {linked_names(self._group)}")
         elif word == b"/waits":
             self._report_waiting(all_of_them=True)
         elif word == b"/quit":

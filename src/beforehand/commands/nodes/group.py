@@ -22,8 +22,10 @@ def add_parser(commands: Commands) -> None:
     )
     actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
 
-    new = add_command(actions, "new", "make a group: a key file for its owner's eyes", EXAMPLE)
-    new.add_argument("name", help="of the group; all its members use the same")
+    new = add_command(
+        actions, "new", "make a group: write a key file that only its owner can read", EXAMPLE
+    )
+    new.add_argument("name", help="name of the group, the same for all members")
     new.add_argument("--out", type=Path, metavar="FILE", help="the key file (default: NAME.key)")
     _finish(new, _new)
 
@@ -33,7 +35,7 @@ def add_parser(commands: Commands) -> None:
     _finish(invite, _invite)
 
     example = "beforehand group join beforehand1-kqdoYXJ... --out harbour.key"
-    join = add_command(actions, "join", "make a key file of an invite", example)
+    join = add_command(actions, "join", "write the key file of an invite", example)
     join.add_argument("invite", help="the word that `beforehand group invite` printed")
     join.add_argument("--out", type=Path, metavar="FILE", help="the key file (default: NAME.key)")
     _finish(join, _join)
@@ -101,7 +103,7 @@ def _write(key: GroupKey, args: argparse.Namespace) -> Path:
 
 def _default_path(name: str) -> Path:
     if Path(name).name != name or name.startswith("."):
-        raise InputError(f"`{name}` is no good name for a file", hint="choose one with `--out`")
+        raise InputError(f"`{name}` cannot be the name of a file", hint="choose one with `--out`")
     return Path(f"{name}{SUFFIX}")
 
 

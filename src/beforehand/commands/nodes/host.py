@@ -32,16 +32,22 @@ def add_parser(commands: Commands) -> None:
         EXAMPLE,
     )
     parser.add_argument("config", type=Path, metavar="CONFIG", help="the file of all stations")
-    parser.add_argument("--name", required=True, help="yours; it stays with the store")
-    parser.add_argument("--at", required=True, metavar="STATION", help="in whose cell to begin")
+    parser.add_argument("--name", required=True, help="name of this host; the store keeps it")
     parser.add_argument(
-        "--interface", default="", metavar="IP", help="your address on that network segment"
+        "--at", required=True, metavar="STATION", help="station in whose cell the host starts"
     )
-    parser.add_argument("--key", type=Path, required=True, metavar="FILE", help="the group's")
-    parser.add_argument("--store", type=Path, metavar="FILE", help="yours; GROUP-NAME.db")
+    parser.add_argument(
+        "--interface", default="", metavar="IP", help="own IP address on that network segment"
+    )
+    parser.add_argument(
+        "--key", type=Path, required=True, metavar="FILE", help="key file of the group"
+    )
+    parser.add_argument(
+        "--store", type=Path, metavar="FILE", help="store of this host; GROUP-NAME.db"
+    )
     add_log(parser)
     parser.add_argument(
-        "--durable", choices=("disk", "os"), default="disk", help="when it is saved; disk"
+        "--durable", choices=("disk", "os"), default="disk", help="durability; default: disk"
     )
     parser.set_defaults(run=run)
 
@@ -96,7 +102,7 @@ class Terminal:
             counters = self._host.counters.air
             if counters.restarted > restarted:
                 restarted = counters.restarted
-                note("* the station was restarted: what it kept for us is lost")
+                note("* the station was restarted: messages that it kept for this host are lost")
             if is_alone and counters.namesakes > NAMESAKES:
                 is_alone = False
                 note(
@@ -127,6 +133,6 @@ class Terminal:
 
     async def _move(self, words: list[str]) -> None:
         if not 1 <= len(words) <= 2:
-            raise InputError(f"where to? `{MOVE} STATION [IP]`")
+            raise InputError(f"no station named: write `{MOVE} STATION [IP]`")
         self._stations.check(words[0])
         await self._host.move(str(self._stations.segments[words[0]].cell), *words[1:])

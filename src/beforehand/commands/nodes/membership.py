@@ -26,13 +26,20 @@ AsyncContext = TypeVar("AsyncContext", bound=AbstractAsyncContextManager[Any])
 
 
 def add_membership(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("group", metavar="GROUP", help="its name")
-    parser.add_argument("--name", required=True, help="yours in the group; it stays with the store")
-    parser.add_argument("--key", type=Path, metavar="FILE", help="the group's; GROUP.key")
-    parser.add_argument("--store", type=Path, metavar="FILE", help="yours; GROUP-NAME.db")
-    parser.add_argument("--lifetime", default="1d", metavar="TIME", help="of a message; 1d")
+    parser.add_argument("group", metavar="GROUP", help="name of the group")
+    parser.add_argument("--name", required=True, help="name of this member; the store keeps it")
+    parser.add_argument("--key", type=Path, metavar="FILE", help="key file of the group; GROUP.key")
     parser.add_argument(
-        "--listen", action="append", metavar="HOST:PORT", help="default: any free port, everywhere"
+        "--store", type=Path, metavar="FILE", help="store of this member; GROUP-NAME.db"
+    )
+    parser.add_argument(
+        "--lifetime", default="1d", metavar="TIME", help="lifetime of a message; 1d"
+    )
+    parser.add_argument(
+        "--listen",
+        action="append",
+        metavar="HOST:PORT",
+        help="default: any free port, all interfaces",
     )
     parser.add_argument(
         "--peer", action="append", default=[], metavar="HOST:PORT", help="a member to connect to"
@@ -42,12 +49,14 @@ def add_membership(parser: argparse.ArgumentParser) -> None:
     )
     add_log(parser)
     parser.add_argument(
-        "--durable", choices=("disk", "os"), default="disk", help="when it is saved; disk"
+        "--durable", choices=("disk", "os"), default="disk", help="durability; default: disk"
     )
 
 
 def add_log(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--log", type=Path, metavar="DIR", help="write events for `verify` there")
+    parser.add_argument(
+        "--log", type=Path, metavar="DIR", help="write the event log there, for `verify`"
+    )
 
 
 def make_group(args: argparse.Namespace, **options: Any) -> Group:
@@ -95,13 +104,15 @@ async def _until_signal(
         async with group:
             await work(group, stop)
     except asyncio.CancelledError as error:
-        raise InputError("stopped in a hurry", hint="what is on the disk is safe") from error
+        raise InputError(
+            "stopped before the shutdown was complete", hint="saved data is safe on the disk"
+        ) from error
     finally:
         for number in SIGNALS:
             loop.remove_signal_handler(number)
 
 
-def who_is_there(group: Group) -> str:
+def linked_names(group: Group) -> str:
     names = [peer.name for peer in group.peers]
     return ", ".join(names) if names else "no member"
 

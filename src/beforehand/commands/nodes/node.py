@@ -13,9 +13,9 @@ from beforehand.commands.nodes.membership import (
     LinkTroubles,
     add_membership,
     clock_trouble,
+    linked_names,
     make_group,
     run_until_signal,
-    who_is_there,
 )
 from beforehand.commands.shell.console import Commands, add_command, note
 from beforehand.errors import EXIT_VALID
@@ -104,7 +104,7 @@ class Status:
         counts = group.counters.messages
         where = ", ".join(map(str, group.addresses))
         note(
-            f"{event}: {group.name} in {group.group} at {where}; here: {who_is_there(group)}; "
+            f"{event}: {group.name} in {group.group} at {where}; here: {linked_names(group)}; "
             f"holds {group.held:,}, received {counts.received:,}, refused {counts.refused:,}, "
             f"pending {len(group.pending):,}"
         )

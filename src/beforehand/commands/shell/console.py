@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
     from rich.text import Text
 
-Tell = Callable[[str, int, int | None], None]
+ShowStage = Callable[[str, int, int | None], None]
 """Called with a stage, how much of it is done, and the total; None if the total is unknown."""
 FILE_COLUMNS = 160
 Commands = Any  # argparse does not name the return type of add_subparsers
@@ -229,7 +229,7 @@ def note_rest(count: int, noun: str) -> None:
 
 
 @contextmanager
-def stage_bars() -> Iterator[Tell]:
+def stage_bars() -> Iterator[ShowStage]:
     """Show a bar for each stage: how much is done, the total, and the remaining time.
 
     A stage starts again when it is called with `done` equal to zero.
@@ -237,14 +237,14 @@ def stage_bars() -> Iterator[Tell]:
     tasks: dict[str, TaskID] = {}
     with progress() as bar:
 
-        def tell(stage: str, done: int, of: int | None) -> None:
+        def show_stage(stage: str, done: int, of: int | None) -> None:
             if stage not in tasks:
                 tasks[stage] = bar.add_task(stage, total=of)
             elif not done:
                 bar.reset(tasks[stage], total=of)
             bar.update(tasks[stage], completed=done, total=of)
 
-        yield tell
+        yield show_stage
 
 
 def progress() -> Progress:

@@ -14,6 +14,7 @@ from contextlib import suppress
 from beforehand import __version__
 from beforehand.commands import (
     contacts,
+    diagram,
     doctor,
     export,
     fuzz,
@@ -55,6 +56,7 @@ COMMANDS = (
         verify,
         logs,
         play,
+        diagram,
         report,
         diff,
         status,

@@ -50,8 +50,8 @@ class Interruption:
         leave_after_patience(self._leave)
         self.break_off()
 
-    def unless_asked(self, tell: Callable[[str], None]) -> Callable[[str], None]:
-        """Wrap `tell` so that it raises KeyboardInterrupt once a stop was requested.
+    def unless_asked(self, note: Callable[[str], None]) -> Callable[[str], None]:
+        """Wrap `note` so that it raises KeyboardInterrupt once a stop was requested.
 
         Compiled code and C callbacks may have swallowed the exception that the handler raised.
         """
@@ -59,7 +59,7 @@ class Interruption:
         def checked(text: str) -> None:
             if self.asked.is_set():
                 raise KeyboardInterrupt
-            tell(text)
+            note(text)
 
         return checked
 
@@ -188,5 +188,5 @@ class Signals:
         os._exit(128 + self._number(self.interrupt))
 
     @staticmethod
-    def _number(heard: KeyboardInterrupt | None) -> int:
-        return signal.SIGTERM if isinstance(heard, Terminated) else signal.SIGINT
+    def _number(interrupt: KeyboardInterrupt | None) -> int:
+        return signal.SIGTERM if isinstance(interrupt, Terminated) else signal.SIGINT

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from beforehand.commands.shell.console import print_table
@@ -17,6 +19,20 @@ HEADINGS = (
     *("causality from", "skew", "violations", "verdict"),
 )
 SHOWN_MAX = 10
+
+
+def add_reading(parser: argparse.ArgumentParser) -> None:
+    """Add the options that tell how a log of another system is read."""
+    parser.add_argument(
+        "--map",
+        nargs="+",
+        default=[],
+        metavar="ROLE=FIELD",
+        help="the fields of another system's log: node=host.name message=attributes.id kind=event",
+    )
+    parser.add_argument(
+        "--profile", type=Path, metavar="FILE", help="a TOML file that maps the log"
+    )
 
 
 def log_as_dict(run: LogVerdict) -> dict[str, object]:

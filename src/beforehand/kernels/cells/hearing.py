@@ -18,8 +18,6 @@ from beforehand.kernels.cells.air import (
     STARTED,
     Rules,
     State,
-    join,
-    part_from,
     step,
     transmit,
 )
@@ -70,7 +68,9 @@ def new_hearing(stations: int, nodes: int, kinds: int, frames_max: int) -> Heari
         frame=np.zeros((frames_max, REQUEST), np.int64),
         counts=np.zeros((kinds, 2, FATES), np.int64),
         heard=np.zeros(FATES, np.int64),
-        taken=np.zeros((nodes * nodes, 2), np.int64),
+        # At one instant a host is the sender of at most one such frame, and accepts at most one:
+        # that of its station.
+        taken=np.zeros((2 * nodes, 2), np.int64),
         ended=np.zeros(nodes + 1, np.int64),
         answer=np.zeros(ANSWERS, np.int64),
     )
@@ -121,14 +121,3 @@ def advance(
             instant = due
     answer[INSTANT], answer[TAKEN], answer[ENDED] = instant, taken, ended
     answer[DUE] = due_us(state.agenda[0]) if tally[AGENDA] else NEVER_US
-
-
-@kernel
-def change(state: State, node: int, peer: int, is_up: bool) -> None:
-    """Bring two nodes into range of each other, or out of range."""
-    if is_up:
-        join(state, node, peer)
-        join(state, peer, node)
-    else:
-        part_from(state, node, peer)
-        part_from(state, peer, node)

@@ -16,6 +16,7 @@ from beforehand.kernels.overlay.send import (
     BROADCAST,
     DELIVER,
     RECEIVE,
+    SEND,
     close,
     load,
     pack,
@@ -23,24 +24,20 @@ from beforehand.kernels.overlay.send import (
     serve,
 )
 from beforehand.kernels.overlay.state import (
-    ARRIVALS,
     AT_BROADCAST,
     DELIVERED,
     EARLY,
-    HEIGHT,
     HELD,
     HOT,
-    LABEL,
-    LOADED,
+    LATE,
     NONE,
     ONE,
-    PACKET,
     PASSED,
     PAST,
     PENDING,
     READY,
+    ROWS,
     SEEN,
-    TARGET,
     ZERO,
     Fixed,
     Longs,
@@ -52,6 +49,7 @@ from beforehand.kernels.overlay.state import (
     lowest,
     meets,
     remove,
+    whole,
 )
 from beforehand.kernels.queue.calendar import LEFT, TODAY, insert, open_day, take
 from beforehand.kernels.queue.heap import due_us, event, ticket
@@ -61,37 +59,45 @@ LINE = 8
 
 
 @kernel
-def simulate(fixed: Fixed, state: State, rows: Rows, times: Longs) -> None:
-    """Fill `rows`, given when each message is broadcast. `state.counts` has the number of rows."""
+def simulate(fixed: Fixed, state: State, rows: Rows, times: Longs) -> bool:
+    """Fill `rows`, given when each message is broadcast. `state.counts` has the number of rows.
+
+    Return False if a packet arrives at `fixed.end_us` or later: the rows are then void."""
     calendar, broadcasts = state.calendar, len(times)
     for m in range(broadcasts):
         insert(calendar, event(times[m], m))
-    while calendar.counts[LEFT]:
+    while calendar.counts[LEFT] and not state.counts[LATE]:
         if calendar.counts[TODAY] == 0:
             open_day(calendar)
-            _look_ahead(state, broadcasts)
+            _look_ahead(state, rows, broadcasts)
         now = take(calendar)
         now_us, what = due_us(now), ticket(now)
         if what < broadcasts:
             _broadcast(fixed, state, rows, now_us, what)
         else:
             _receive(fixed, state, rows, now_us, what - broadcasts)
+    return not state.counts[LATE]
 
 
 @part
-def _look_ahead(state: State, broadcasts: int) -> None:
+def _look_ahead(state: State, rows: Rows, broadcasts: int) -> None:
     """Prefetch what the packets of today will need.
 
     Cache misses that do not depend on each other overlap: ten take about as long as one."""
     seen, today, sets = ZERO, state.calendar.today, state.sets
     for i in range(state.calendar.counts[TODAY]):
-        end = ticket(today[i]) - broadcasts
-        if end > 0:
-            seen ^= np.uint64(state.cargo[end + LOADED] ^ state.cargo[end - 1])
+        first = ticket(today[i]) - broadcasts
+        if first >= 0:
+            seen ^= np.uint64(rows.value[first] ^ rows.message[first])
+            seen ^= np.uint64(rows.node[first] ^ rows.kind[first])
     for i in range(state.calendar.counts[TODAY]):
-        end = ticket(today[i]) - broadcasts
-        if end > 0:
-            node, m = state.cargo[end + TARGET], state.cargo[end - 1]
+        first = ticket(today[i]) - broadcasts
+        if first >= 0:
+            seen ^= np.uint64(rows.target[rows.value[first]])
+    for i in range(state.calendar.counts[TODAY]):
+        first = ticket(today[i]) - broadcasts
+        if first >= 0:
+            node, m = rows.target[rows.value[first]], rows.message[first]
             for word in range(0, sets.shape[2], LINE):
                 seen ^= state.needs[m, word] ^ state.needed[m, word]
                 for which in range(HOT):
@@ -119,8 +125,8 @@ def _broadcast(fixed: Fixed, state: State, rows: Rows, now_us: int, m: int) -> N
     if fixed.root == NONE or fixed.root == node:
         serve(fixed, state, rows, now_us, node, m, 0, fixed.dimension)
     else:
-        load(state, m)
-        close(fixed, state, rows, now_us, node, fixed.root, fixed.dimension, 1)
+        load(state, rows, now_us, node, m)
+        close(fixed, state, rows, now_us, node, fixed.root, 1)
     row(state, rows, now_us, node, DELIVER, m, 0)
 
 
@@ -145,15 +151,20 @@ def _take_past(fixed: Fixed, state: State, node: int, m: int) -> None:
 
 
 @part
-def _receive(fixed: Fixed, state: State, rows: Rows, now_us: int, end: int) -> None:
-    label = state.cargo[end : end + LABEL]
-    node, height, packet, start = label[TARGET], label[HEIGHT], label[PACKET], end - label[LOADED]
+def _receive(fixed: Fixed, state: State, rows: Rows, now_us: int, first: int) -> None:
+    packet, end = whole(rows.value[first]), first
+    used = state.counts[ROWS]
+    while end < used and rows.kind[end] == SEND and rows.value[end] == packet:
+        end += 1
+    node = whole(rows.target[packet])
+    height = _height(fixed, whole(rows.node[first]), node)
     # In the single tree a node's own message comes back, only to be forwarded.
-    for at in range(start, end):
-        if fixed.origin[state.cargo[at]] != node:
-            row(state, rows, now_us, node, RECEIVE, state.cargo[at], packet)
-    for at in range(start, end):
-        m = state.cargo[at]
+    for at in range(first, end):
+        m = whole(rows.message[at])
+        if fixed.origin[m] != node:
+            row(state, rows, now_us, node, RECEIVE, m, packet)
+    for at in range(first, end):
+        m = whole(rows.message[at])
         if fixed.origin[m] == node:
             serve(fixed, state, rows, now_us, node, m, 0, height)
         else:
@@ -161,6 +172,21 @@ def _receive(fixed: Fixed, state: State, rows: Rows, now_us: int, end: int) -> N
     for at in range(state.counts[READY]):
         row(state, rows, now_us, node, DELIVER, state.ready[at], 0)
     state.counts[READY] = 0
+
+
+@part
+def _height(fixed: Fixed, source: int, node: int) -> int:
+    """Return how many clusters `node` serves for a packet of `source`.
+
+    A node forwards to the first node of one of its clusters, which serves the clusters below. Only
+    the root of the single tree serves all: it gets packets straight from their origins."""
+    if node == fixed.root:
+        return fixed.dimension
+    apart, height = source ^ node, -1
+    while apart:
+        apart >>= 1
+        height += 1
+    return height
 
 
 # ---- arrivals -----------------------------------------------------------------------------------
@@ -176,18 +202,18 @@ def _arrive(
     else:
         add(state.sets, node, PENDING, m)
     is_alone = not _advance(fixed, state, node, m, height)
-    state.counts[ARRIVALS] += 1
+    state.arrivals[node] += 1
     if is_alone:
         # A delivered message has been received, so without an undelivered cause nothing is held
         # back.
         left = 0 if is_ready else _blocked(fixed, state, node, m, height)
         if left:
-            state.order[node, m] = state.counts[ARRIVALS]
+            state.order[node, m] = state.arrivals[node]
             state.postponed[node, m] = left
             add(state.sets, node, HELD, m)
         serve(fixed, state, rows, now_us, node, m, left, height)
         return
-    state.order[node, m] = state.counts[ARRIVALS]
+    state.order[node, m] = state.arrivals[node]
     state.postponed[node, m] = height
     state.woken[m >> 6] |= ONE << np.uint64(m & 63)
     count = _release(fixed, state, node)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from beforehand.kernels.compiling import part
+from beforehand.kernels.compiling import kernel, part
 from beforehand.kernels.overlay.state import (
-    CARGO,
-    HEIGHT,
-    LABEL,
-    LOADED,
+    LATE,
     NONE,
-    PACKET,
     PACKETS,
     ROWS,
-    TARGET,
     Fixed,
+    Ints,
+    Packets,
     Rows,
     State,
+    whole,
 )
 from beforehand.kernels.queue.calendar import insert
 from beforehand.kernels.queue.heap import event
@@ -51,14 +49,14 @@ def serve(
     for level in range(served + 1, height + 1):
         child = fixed.child[node, level]
         if child != NONE:
-            load(state, m)
-            close(fixed, state, rows, now_us, node, child, level - 1, 1)
+            load(state, rows, now_us, node, m)
+            close(fixed, state, rows, now_us, node, child, 1)
 
 
 @part
-def load(state: State, m: int) -> None:
-    state.cargo[state.counts[CARGO]] = m
-    state.counts[CARGO] += 1
+def load(state: State, rows: Rows, now_us: int, node: int, m: int) -> None:
+    """Add a message to the packet that is being made."""
+    row(state, rows, now_us, node, SEND, m, state.counts[PACKETS])
 
 
 @part
@@ -73,49 +71,51 @@ def pack(
         if state.postponed[node, m] < level <= state.before[m]:
             more = fixed.payload_bytes + fixed.entry_bytes * (1 + state.past_count[m])
             if loaded and size + more > fixed.mtu_bytes:
-                close(fixed, state, rows, now_us, node, child, level - 1, loaded)
+                close(fixed, state, rows, now_us, node, child, loaded)
                 loaded, size = 0, fixed.header_bytes
-            load(state, m)
+            load(state, rows, now_us, node, m)
             loaded += 1
             size += more
     if loaded:
-        close(fixed, state, rows, now_us, node, child, level - 1, loaded)
+        close(fixed, state, rows, now_us, node, child, loaded)
 
 
 @part
 def close(
-    fixed: Fixed,
-    state: State,
-    rows: Rows,
-    now_us: int,
-    node: int,
-    target: int,
-    height: int,
-    loaded: int,
+    fixed: Fixed, state: State, rows: Rows, now_us: int, node: int, target: int, loaded: int
 ) -> None:
     """Send the messages that were loaded last, as one packet."""
     counts = state.counts
-    packet, end = counts[PACKETS], counts[CARGO]
+    packet, end = counts[PACKETS], counts[ROWS]
     counts[PACKETS] = packet + 1
-    size = fixed.header_bytes
-    for at in range(end - loaded, end):
-        m = state.cargo[at]
-        size += fixed.payload_bytes + fixed.entry_bytes * (1 + state.past_count[m])
-        row(state, rows, now_us, node, SEND, m, packet)
     ready_us = now_us + fixed.process_us
     start_us = max(ready_us, state.free_us[node])
     state.free_us[node] = start_us + fixed.transmit_us
-    state.cargo[end + TARGET], state.cargo[end + HEIGHT] = target, height
-    state.cargo[end + PACKET], state.cargo[end + LOADED] = packet, loaded
-    counts[CARGO] = end + LABEL
-    rows.source[packet], rows.target[packet] = node, target
-    rows.messages[packet], rows.bytes[packet] = loaded, size
-    rows.wait_us[packet] = start_us - ready_us
-    last = state.cargo[end - 1]
+    rows.target[packet], rows.wait_us[packet] = target, start_us - ready_us
+    last = whole(rows.message[end - 1])
     seq = last - fixed.origin[last] * fixed.messages + 1
     link = node * fixed.nodes + target
     code, a, b = fixed.law
     travel = travel_us(fixed.key, fixed.origin[last], seq, link, code, a, b)
+    due_us = state.free_us[node] + travel
+    if due_us >= fixed.end_us:
+        counts[LATE] += 1
+        due_us = fixed.end_us - 1
     broadcasts = fixed.nodes * fixed.messages
-    arrival = event(state.free_us[node] + travel, broadcasts + end)
-    insert(state.calendar, arrival)
+    insert(state.calendar, event(due_us, broadcasts + end - loaded))
+
+
+@kernel
+def describe(fixed: Fixed, past_count: Ints, rows: Rows, size: int, packets: Packets) -> None:
+    """Fill `packets`, which are all 0, from the first `size` rows of the log.
+
+    A run does without them. So they take memory only when that of the run is free again."""
+    for at in range(size):
+        if rows.kind[at] == SEND:
+            packet = rows.value[at]
+            if packets.messages[packet] == 0:
+                packets.source[packet] = rows.node[at]
+                packets.bytes[packet] = fixed.header_bytes
+            packets.messages[packet] += 1
+            entries = 1 + past_count[rows.message[at]]
+            packets.bytes[packet] += fixed.payload_bytes + fixed.entry_bytes * entries

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba.cpython.unsafe.numbers import trailing_zeros
@@ -12,6 +12,8 @@ from beforehand.kernels.compiling import compiled, part
 from beforehand.kernels.queue.calendar import Calendar, make_calendar
 
 Ints = NDArray[np.int32]
+Narrow = NDArray[Any]
+"""Integers of `NARROW` or `WIDE`."""
 Longs = NDArray[np.int64]
 Bytes = NDArray[np.int8]
 Bits = NDArray[np.uint64]
@@ -63,6 +65,8 @@ class Fixed(NamedTuple):
     """Whether there is a tree for each origin, and no node is missing from the cube."""
     height: Bytes
     """node ^ origin: the same as `heights`, if `is_full`."""
+    end_us: int
+    """No packet may arrive at this time or later: the rows or the calendar could not hold it."""
 
 
 class State(NamedTuple):
@@ -76,11 +80,11 @@ class State(NamedTuple):
     needs: Bits  # message, word: its causes
     needed: Bits  # message, word: those of which it is a cause, with the next of its origin
     sets: Bits  # node, (PASSED, ...), word
-    order: Ints  # node, message: its order of arrival, if it is held back
+    order: Narrow  # node, message: its order of arrival at the node, if it is held back
+    arrivals: Longs  # node
     postponed: Bytes  # node, message: clusters 1..postponed are still to be served
     calendar: Calendar
     free_us: Longs  # node: when its sending queue is empty
-    cargo: Ints  # for every packet the messages, then TARGET, ...
     past_start: Ints  # message: where its causes begin in `past`
     past_count: Ints  # message
     past: Ints
@@ -91,26 +95,44 @@ class State(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """The output: up to `value` a row for each event, then a row for each packet."""
+    """The output: up to `value` a row for each event, then a row for each packet.
 
-    t_us: Longs
-    node: Ints
+    The log is also the memory of the packets in transit. A packet is known by its first `send` row:
+    the rows from there on name its source and its messages."""
+
+    t_us: Narrow
+    node: Narrow
     kind: Bytes
-    message: Ints
-    value: Longs
-    source: Ints
-    target: Ints
-    messages: Ints
-    bytes: Ints
-    wait_us: Longs
+    message: Narrow
+    value: Narrow
+    target: Narrow
+    wait_us: Narrow
 
 
-TARGET, HEIGHT, PACKET, LOADED = range(4)
-"""The label of a packet, four words of `cargo` after its messages: its target, the height of its
-tree there, its number, and its number of messages. An event holds the position of the label, so one
-cache miss brings both the label and the messages before it."""
-LABEL = 4
-ROWS, PACKETS, CARGO, ARRIVALS, SEEN, PAST, READY = range(7)
+class Packets(NamedTuple):
+    """The packets, as the `send` rows of the log describe them."""
+
+    source: Narrow
+    messages: Narrow
+    bytes: Narrow
+
+
+class Widths(NamedTuple):
+    """The types of the rows."""
+
+    time: type[np.signedinteger[Any]]
+    value: type[np.signedinteger[Any]]
+    number: type[np.integer[Any]]
+    """Of nodes, messages, and counts of messages."""
+    size: type[np.integer[Any]]
+    """Of packets, in bytes."""
+
+
+NARROW = Widths(np.int32, np.int32, np.uint16, np.uint16)
+"""13 bytes an event and 12 a packet, for up to 65,535 messages and the first 35 minutes."""
+WIDE = Widths(np.int64, np.int64, np.int32, np.int32)
+ROWS, PACKETS, SEEN, PAST, READY, LATE = range(6)
+"""Indices into `counts`. LATE: packets that would arrive at `end_us` or later."""
 
 
 @compiled
@@ -135,20 +157,20 @@ def heights_of(child: Ints, root: int) -> Bytes:
     return heights
 
 
-def make_state(nodes: int, messages: int) -> State:
+def make_state(nodes: int, messages: int, widths: Widths) -> State:
     """Return the initial state. messages: the number of messages of all nodes together."""
     words = (messages + 63) // 64
     packets_max = nodes * messages
     return State(
-        np.zeros(7, np.int64),
+        np.zeros(6, np.int64),
         np.zeros((messages, words), np.uint64),
         np.zeros((messages, words), np.uint64),
         np.zeros((nodes, 6, words), np.uint64),
-        np.empty((nodes, messages), np.int32),
+        np.empty((nodes, messages), widths.number),
+        np.zeros(nodes, np.int64),
         np.zeros((nodes, messages), np.int8),
         make_calendar(messages + packets_max),
         np.zeros(nodes, np.int64),
-        np.empty(packets_max * (1 + LABEL), np.int32),
         np.zeros(messages, np.int32),
         np.zeros(messages, np.int32),
         np.empty(messages * nodes, np.int32),
@@ -159,22 +181,38 @@ def make_state(nodes: int, messages: int) -> State:
     )
 
 
-def make_rows(nodes: int, messages: int) -> Rows:
-    # Each message is broadcast once, and received, sent and delivered at most once per node.
+def make_rows(nodes: int, messages: int, widths: Widths) -> Rows:
     packets_max = nodes * messages
-    rows_max = messages + 3 * packets_max
+    rows_max = count_rows(nodes, messages)
     return Rows(
-        np.empty(rows_max, np.int64),
-        np.empty(rows_max, np.int32),
+        np.empty(rows_max, widths.time),
+        np.empty(rows_max, widths.number),
         np.empty(rows_max, np.int8),
-        np.empty(rows_max, np.int32),
-        np.empty(rows_max, np.int64),
-        np.empty(packets_max, np.int32),
-        np.empty(packets_max, np.int32),
-        np.empty(packets_max, np.int32),
-        np.empty(packets_max, np.int32),
-        np.empty(packets_max, np.int64),
+        np.empty(rows_max, widths.number),
+        np.empty(rows_max, widths.value),
+        np.empty(packets_max, widths.number),
+        np.empty(packets_max, widths.time),
     )
+
+
+def make_packets(packets: int, widths: Widths) -> Packets:
+    return Packets(
+        np.zeros(packets, widths.number),
+        np.zeros(packets, widths.number),
+        np.zeros(packets, widths.size),
+    )
+
+
+def count_rows(nodes: int, messages: int) -> int:
+    """Return the most rows of a run."""
+    # Each message is broadcast once, and received, sent and delivered at most once per node.
+    return messages + 3 * nodes * messages
+
+
+@part
+def whole(value: Any) -> int:
+    """Return an entry of a narrow array as an integer that arithmetic does not overflow."""
+    return np.int64(value)  # type: ignore[return-value]
 
 
 # ---- sets --------------------------------------------------------------------------------------

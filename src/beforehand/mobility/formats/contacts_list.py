@@ -2,8 +2,9 @@
 
 White space, tabs, commas or semicolons separate the fields. Times are seconds, decimals allowed.
 `#` starts a comment. A header may give the columns in any order and under any known name
-(`columns.py`). A duration may replace one of the times. Other columns are ignored and reported.
-Without a header the first four columns count. A name with spaces or commas needs double quotes.
+(`tables/columns.py`). A duration may replace one of the times. Other columns are ignored and
+reported. Without a header the first four columns count. A name with spaces or commas needs double
+quotes.
 
 A list may also give presence. Then a column `kind` marks every row as `contact` or `presence`. A
 `presence` row means that node `a` was present from start to end; its `b` is empty.
@@ -21,10 +22,10 @@ import numpy as np
 
 from beforehand.errors import InputError
 from beforehand.mobility import lines
-from beforehand.mobility.columns import CONTACTS, TIMES, Layout
 from beforehand.mobility.repair_lines import find_contact_repairs
 from beforehand.mobility.repairs import Repairs
-from beforehand.mobility.table import Table, read_table
+from beforehand.mobility.tables.columns import CONTACTS, TIMES, Layout
+from beforehand.mobility.tables.table import Table, read_table
 from beforehand.mobility.trace import Trace, make_trace
 
 Row = tuple[str, str, int, int]
@@ -66,7 +67,7 @@ def read_contacts(
             raise InputError("no contacts in the file", where=str(path), hint=hint)
         trace = lines.trace_of_contacts(met, changes, presence)
         assumed = [*table.assumed_times(layout), lines.assumed_presence(presence)]
-        return replace(trace, understood=layout.understood(assumed))
+        return replace(trace, detected_format=layout.detected_format(assumed))
     if presence is not None:
         hint = "leave `presence` out"
         raise InputError(
@@ -78,7 +79,7 @@ def read_contacts(
     stays = [(index[name], up, down) for name, _, up, down in there if up < down]
     spans = np.array(stays, dtype=np.int64).reshape(-1, 3)
     trace = make_trace(names, lines.indexed(met, names), spans, changes)
-    return replace(trace, understood=layout.understood(table.assumed_times(layout)))
+    return replace(trace, detected_format=layout.detected_format(table.assumed_times(layout)))
 
 
 def write_contacts(trace: Trace, path: str | Path, *, packed: bool = False) -> None:

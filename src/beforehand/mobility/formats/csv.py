@@ -1,7 +1,7 @@
 """Read positions with a header: a node, a time, and x and y in metres or longitude and latitude.
 
-The columns may come in any order and under any known name (`columns.py`). Other columns are ignored
-and reported.
+The columns may come in any order and under any known name (`tables/columns.py`). Other columns are
+ignored and reported.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import numpy as np
 
 from beforehand.errors import InputError
 from beforehand.mobility import geo, lines
-from beforehand.mobility.columns import POSITIONS, Layout
 from beforehand.mobility.positions import Positions, positions_of_points
 from beforehand.mobility.repair_lines import find_point_repairs
 from beforehand.mobility.repairs import Repairs
-from beforehand.mobility.table import read_table
+from beforehand.mobility.tables.columns import POSITIONS, Layout
+from beforehand.mobility.tables.table import read_table
 
 Row = tuple[str, int, float, float]
 
@@ -70,7 +70,7 @@ def read_csv(
     if gap_us is None:
         wish = "`--gap 60s`: away where it has no row for longer"
         assumed.append(f"a node is there from its first to its last row ({wish})")
-    return replace(found, understood=layout.understood(assumed))
+    return replace(found, detected_format=layout.detected_format(assumed))
 
 
 def _row(fields: list[str], layout: Layout) -> Row:

@@ -59,7 +59,7 @@ def read_gpx(path: str | Path, *, gap_s: float | None = None, strict: bool = Fal
         hint = "a track needs two points at different times"
         raise InputError("no node is present for any time", where=str(path), hint=hint)
     assumed.append("a node is away between the segments of its track")
-    return replace(found, understood=DetectedFormat("gpx", assumed=tuple(assumed)))
+    return replace(found, detected_format=DetectedFormat("gpx", assumed=tuple(assumed)))
 
 
 def _points(file: Path, node: str | None, first: int) -> list[Point]:

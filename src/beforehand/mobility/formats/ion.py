@@ -59,7 +59,7 @@ def read_ion(path: str | Path, *, presence: str | None = None, strict: bool = Fa
     repairs.check()
     assumed = (_directions(rows), lines.assumed_presence(presence))
     trace = lines.trace_of_contacts(rows, repairs.changes, presence)
-    return replace(trace, understood=DetectedFormat(FORMAT, assumed=assumed))
+    return replace(trace, detected_format=DetectedFormat(FORMAT, assumed=assumed))
 
 
 def is_plan(sample: Sequence[str]) -> bool:

@@ -18,10 +18,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from beforehand.errors import InputError
-from beforehand.mobility import aliases, lines
-from beforehand.mobility.columns import squashed
+from beforehand.mobility import lines
 from beforehand.mobility.detected_format import DetectedFormat
-from beforehand.mobility.table import Table, parse_table
+from beforehand.mobility.tables import aliases
+from beforehand.mobility.tables.columns import squashed
+from beforehand.mobility.tables.table import Table, parse_table
 
 SIZE = re.compile(r"([0-9]{1,15})(k|M|G|kiB|MiB|GiB)?")
 SIZE_UNITS = {"k": 10**3, "M": 10**6, "G": 10**9, "kiB": 2**10, "MiB": 2**20, "GiB": 2**30}
@@ -52,7 +53,7 @@ class MessageEvents:
     rows: tuple[MessageEvent, ...]
     changes: Mapping[str, int]
     """The number of skipped lines by kind."""
-    understood: DetectedFormat
+    detected_format: DetectedFormat
 
 
 def read_message_events(path: str | Path) -> MessageEvents:
@@ -65,19 +66,19 @@ def read_message_events(path: str | Path) -> MessageEvents:
     problems = lines.Problems(path)
     changes: dict[str, int] = {}
     if any(is_message_event(line.split()) for _, line in numbered):
-        understood = DetectedFormat("message events of The ONE")
+        detected_format = DetectedFormat("message events of The ONE")
         found = list(_created(numbered, problems, changes))
     else:
         table = parse_table(path, text)
         at = _columns(table)
         columns = {role: table.header[i] for role, i in at.items()}
         rest = tuple(name for i, name in enumerate(table.header) if i not in at.values())
-        understood = DetectedFormat("message events", columns, rest)
+        detected_format = DetectedFormat("message events", columns, rest)
         found = list(_rows(table, at, problems))
     problems.check()
     if not found:
         raise InputError("no broadcast in the file", where=str(path), hint=HINT)
-    return MessageEvents(tuple(sorted(found, key=attrgetter("t_us"))), changes, understood)
+    return MessageEvents(tuple(sorted(found, key=attrgetter("t_us"))), changes, detected_format)
 
 
 def is_message_event(fields: list[str]) -> bool:

@@ -55,8 +55,10 @@ def read_one_events(
     met = lines.lengthen(contacts, slot_us, repairs.changes, str(path))
     find_contact_repairs(repairs, met, numbers)
     repairs.check()
-    understood = DetectedFormat(FORMAT, assumed=(lines.assumed_presence(presence),))
-    return replace(lines.trace_of_contacts(met, repairs.changes, presence), understood=understood)
+    detected_format = DetectedFormat(FORMAT, assumed=(lines.assumed_presence(presence),))
+    return replace(
+        lines.trace_of_contacts(met, repairs.changes, presence), detected_format=detected_format
+    )
 
 
 def read_one_movement(path: str | Path, *, strict: bool = False) -> Positions:

@@ -1,8 +1,8 @@
 """Read and write contacts as Parquet: columns a, b, start, end, as in a list of contacts.
 
-Columns may have any known name and unit (`columns.py`). A column of a timestamp type is a time by
-itself, and so are integers named `up_us` and `down_us`. With a column `kind` the rows are contacts
-and presence, as in the list that `write_contacts` writes.
+Columns may have any known name and unit (`tables/columns.py`). A column of a timestamp type is a
+time by itself, and so are integers named `up_us` and `down_us`. With a column `kind` the rows are
+contacts and presence, as in the list that `write_contacts` writes.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import numpy as np
 from beforehand.errors import InputError
 from beforehand.files import read_parquet
 from beforehand.mobility import lines
-from beforehand.mobility.columns import CONTACTS, Layout, resolve
+from beforehand.mobility.formats.contacts_list import KINDS
+from beforehand.mobility.tables.columns import CONTACTS, Layout, resolve
 from beforehand.mobility.trace import Ints, Trace, make_trace
 
 FORMAT = "parquet"
 MARK = b"PAR1"
-KINDS = ("contact", "presence")
 
 
 def is_parquet(path: Path) -> bool:
@@ -63,13 +63,15 @@ def read_contacts_parquet(
         assumed = [lines.assumed_presence(presence)]
     elif presence is not None:
         hint = "leave `presence` out"
-        raise InputError("the file itself says who was there", where=str(path), hint=hint)
+        raise InputError(
+            "the file itself defines the presence of nodes", where=str(path), hint=hint
+        )
     else:
         trace, assumed = _with_stays(rows, nodes["a"], is_stay, up_us, down_us), []
     if strict and trace.changes:
         listed = ", ".join(f"{kind} {count}" for kind, count in trace.changes.items())
         raise InputError(f"the contacts are not clean: {listed}", where=str(path))
-    return replace(trace, understood=replace(layout.understood(assumed), format=FORMAT))
+    return replace(trace, detected_format=replace(layout.detected_format(assumed), format=FORMAT))
 
 
 def write_contacts_parquet(trace: Trace, path: str | Path) -> None:

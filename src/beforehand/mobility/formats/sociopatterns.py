@@ -1,9 +1,9 @@
 """Read sightings in SocioPatterns' format: `t i j` means that i and j were together up to t.
 
 A sighting counts for one time slot, and a contact is a run of slots without a gap. Contacts are
-symmetric: `t i j` and `t j i` mean the same. A header decides the columns (`columns.py`). Without a
-header the first three columns count; further ones (the classes of i and j) are ignored. A table
-with an up/down column is a table of events (`updown_events.py`).
+symmetric: `t i j` and `t j i` mean the same. A header decides the columns (`tables/columns.py`).
+Without a header the first three columns count; further ones (the classes of i and j) are ignored. A
+table with an up/down column is a table of events (`updown_events.py`).
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from pathlib import Path
 
 from beforehand.errors import InputError
 from beforehand.mobility import lines
-from beforehand.mobility.columns import SIGHTINGS, Layout
 from beforehand.mobility.formats.updown_events import read_states, state_column
 from beforehand.mobility.repairs import Repairs
-from beforehand.mobility.table import Table, read_table
+from beforehand.mobility.tables.columns import SIGHTINGS, Layout
+from beforehand.mobility.tables.table import Table, read_table
 from beforehand.mobility.trace import Trace
 from beforehand.units import format_duration
 
@@ -71,7 +71,7 @@ def read_sociopatterns(
         _slot_assumed(times, slot_us, slot_s is None, from_t),
         lines.assumed_presence(presence),
     ]
-    return replace(trace, understood=layout.understood(assumed))
+    return replace(trace, detected_format=layout.detected_format(assumed))
 
 
 def _sightings(table: Table, layout: Layout, repairs: Repairs) -> list[tuple[str, str, int]]:

@@ -29,7 +29,7 @@ NODES = ("vehicle", "person", "container")
 def read_sumo(path: str | Path, *, places: str | None = None, strict: bool = False) -> Positions:
     """Return the movement in the file.
 
-    places: `metres` or `degrees`; told from the numbers where they allow only one.
+    places: `metres` or `degrees`; detected from the numbers where they allow only one.
     strict: refuse two places of a node in one time step, of which otherwise the last one counts.
     """
     check_places(places)
@@ -67,7 +67,7 @@ def read_sumo(path: str | Path, *, places: str | None = None, strict: bool = Fal
         problem = f"{count} places of a node that has another one in the same time step"
         raise InputError(problem, where=str(path), hint="without `strict` the last one counts")
     assumed.append("a node is there while the time steps list it")
-    return replace(found, understood=DetectedFormat("sumo", assumed=tuple(assumed)))
+    return replace(found, detected_format=DetectedFormat("sumo", assumed=tuple(assumed)))
 
 
 def check_places(places: str | None) -> None:

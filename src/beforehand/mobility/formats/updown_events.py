@@ -12,11 +12,11 @@ from itertools import pairwise
 from operator import itemgetter
 
 from beforehand.mobility import lines
-from beforehand.mobility.columns import Layout
 from beforehand.mobility.detected_format import DetectedFormat
 from beforehand.mobility.repair_lines import find_contact_repairs
 from beforehand.mobility.repairs import Repairs
-from beforehand.mobility.table import Table
+from beforehand.mobility.tables.columns import Layout
+from beforehand.mobility.tables.table import Table
 from beforehand.mobility.trace import Trace
 
 Contact = tuple[str, str, int, int]
@@ -92,10 +92,10 @@ def read_states(
     repairs.check()
     trace = lines.trace_of_contacts(met, repairs.changes, presence)
     assumed = (*table.assumed_times(layout), lines.assumed_presence(presence))
-    layout_found = layout.understood(assumed)
+    layout_found = layout.detected_format(assumed)
     columns = {**layout_found.columns, "up or down": layout.header[state_at]}
     ignored = tuple(name for name in layout_found.ignored if name != layout.header[state_at])
-    return replace(trace, understood=DetectedFormat(FORMAT, columns, ignored, assumed))
+    return replace(trace, detected_format=DetectedFormat(FORMAT, columns, ignored, assumed))
 
 
 def contacts_of_events(

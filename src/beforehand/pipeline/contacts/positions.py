@@ -31,7 +31,7 @@ class TraceFacts(msgspec.Struct, frozen=True):
     """How often cleaning made each kind of repair."""
     read: dict[str, Any] | None = None
     """The detected format of the input file."""
-    told: list[str] = []
+    sentences: list[str] = []
     """The detected format as sentences."""
 
 
@@ -71,10 +71,10 @@ def read_presence(dataset: Dataset) -> tuple[tuple[str, ...], Ints]:
 
 def _facts(made: Positions | Trace) -> TraceFacts:
     facts = TraceFacts(len(made.names), dict(made.changes))
-    if made.understood is None:
+    if made.detected_format is None:
         return facts
-    read, told = made.understood.as_json(), made.understood.sentences()
-    return msgspec.structs.replace(facts, read=read, told=told)
+    read, sentences = made.detected_format.as_json(), made.detected_format.sentences()
+    return msgspec.structs.replace(facts, read=read, sentences=sentences)
 
 
 def _write_presence(dataset: Dataset, names: tuple[str, ...], presence: Ints) -> None:

@@ -113,10 +113,10 @@ def check_watched(jobs: Sequence[Job]) -> None:
         trace = read_trace(job.inputs[0])
         watched_node(trace, job.spec.watched)
         check_traffic(trace, job.spec.spec.traffic, where="traffic.period")
-        prepare(trace, job.spec.spec, job.spec.engine, _tell)
+        prepare(trace, job.spec.spec, job.spec.engine, _note)
 
 
-def _tell(text: str) -> None:
+def _note(text: str) -> None:
     sys.stderr.write(f"{text}\n")
 
 

@@ -7,10 +7,19 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 
 from beforehand.events import EVENTS_FILE
-from beforehand.kernels.verify.causality import KINDS, Violations, find_violations
+from beforehand.kernels.verify.causality import (
+    KINDS,
+    LATE,
+    History,
+    Violations,
+    find_violations,
+    first_follower,
+    spread_of,
+)
 from beforehand.pipeline.contacts.simulate import RunFacts
 from beforehand.pipeline.datasets import Dataset, write_table
 from beforehand.pipeline.schemas import VIOLATIONS, table_of
@@ -21,6 +30,8 @@ from beforehand.verify.verdict import State, count_kinds, state_of
 
 TASK_STEPS_MAX = 4_000_000_000
 """Maximum of deliveries times senders per task, which takes a few seconds."""
+FOLLOWERS_MAX = 100
+"""Finding the message that a late delivery follows takes one or two passes over the log."""
 
 
 class Block(NamedTuple):
@@ -72,9 +83,15 @@ def verify_block(block: Block) -> Judged:
     high = min(block.high, len(history.nodes))
     violations = find_violations(history, min(block.low, high), high)
     path = block.verdict.file(f"violations-{block.low}.parquet")
-    write_table(path, _violation_table(log, violations))
+    write_table(path, _violation_table(log, history, violations))
     promise = log.about.promise or DEFAULT_PROMISE
     return Judged(count_kinds(violations), log.doubts, promise)
+
+
+def verify_run(job: Job) -> Made | None:
+    """Return the verdict on a run that is small enough for one block; None for a larger one."""
+    blocks = make_blocks(job)
+    return join_blocks(job, [verify_block(blocks[0])]) if len(blocks) == 1 else None
 
 
 def join_blocks(job: Job, answers: Sequence[Any]) -> Made:
@@ -87,8 +104,9 @@ def join_blocks(job: Job, answers: Sequence[Any]) -> Made:
     return Made(sum(counts.values()), VerdictFacts(state, reason, promise, counts))
 
 
-def _violation_table(log: Log, violations: Violations) -> pa.Table:
+def _violation_table(log: Log, history: History, violations: Violations) -> pa.Table:
     row = violations.row
+    after = _followers(history, violations)
     columns = (
         [log.run] * len(row),
         log.step[row],
@@ -97,5 +115,23 @@ def _violation_table(log: Log, violations: Violations) -> pa.Table:
         [KINDS[kind] for kind in violations.kind],
         log.origin[row],
         log.seq[row],
+        *(
+            [None if at is None else int(column[at]) for at in after]
+            for column in (log.step, log.origin, log.seq)
+        ),
     )
     return table_of(VIOLATIONS, columns)
+
+
+def _followers(history: History, violations: Violations) -> list[int | None]:
+    """Return for each violation the row of the delivery after which it is late, if it is known."""
+    found: list[int | None] = [None] * len(violations.row)
+    late = np.flatnonzero(violations.kind == LATE)[:FOLLOWERS_MAX]
+    spreads = {}
+    for at in late.tolist():
+        row = int(violations.row[at])
+        message = int(history.message[row])
+        if message not in spreads:
+            spreads = {message: spread_of(history, message)}  # caches one message only
+        found[at] = first_follower(history, spreads[message], int(history.node[row]), row)
+    return found

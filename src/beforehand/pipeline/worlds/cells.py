@@ -252,20 +252,17 @@ def _failures(options: Mapping[str, Any]) -> tuple[Failure, ...]:
 
 def measure_rows(job: Job) -> Iterator[Row]:
     """Yield the row of one simulation, or of the best simulation of a search."""
-    from beforehand.events import EVENTS_FILE
-    from beforehand.protocols.registry import written_promise
     from beforehand.sim.cells.measure import measure_cells
     from beforehand.sim.cells.search import find_sustained
+    from beforehand.sim.cells.track import record_run
     from beforehand.sim.cells.world import run
-    from beforehand.sim.log import event_table, write_events
 
     task = CellsTask(*job.spec)
     if task.rate_max is None:
-        result = run(task.spec, task.seed)
         if task.keeps_events:
-            promise = written_promise(task.spec.system)
-            log = event_table(job.name, result.events, senders=result.senders, promise=promise)
-            write_events(log, job.dataset.file(EVENTS_FILE))
+            result = record_run(job.name, task.spec, task.seed, job.dataset.folder)
+        else:
+            result = run(task.spec, task.seed)
         yield _row(job.name, task, measure_cells(task.spec, task.seed, result))
     else:
         found = find_sustained(task.spec, task.seed, rate_max=task.rate_max)
@@ -374,6 +371,12 @@ def _page(directory: Path) -> Page:
     return build_mobile_page(directory)
 
 
+def _replay(name: str, parameters: Mapping[str, Any], folder: Path) -> str:
+    from beforehand.sim.cells.track import replay_run
+
+    return replay_run(name, parameters, folder)
+
+
 COMPARED = Compared(
     table="cells_runs",
     keys=("experiment", "system", "stations", "hosts", "mac", "is_search", "asked_per_s"),
@@ -390,5 +393,6 @@ EXPERIMENT = Experiment(
     table=_table,
     page=_page,
     compared=COMPARED,
+    replay=_replay,
     papers=("mob",),
 )

@@ -140,7 +140,9 @@ def _plan_events(scenario: Scenario, work: Work) -> Iterator[Task]:
     traces = traces_of(scenario, work)
     for at, run in plan_runs(scenario):
         parameters = {**msgspec.to_builtins(run.spec), "watched": run.watched}
-        if run.engine != "auto":  # both write the same log, but who names one wants to see that one
+        if (
+            run.engine != "auto"
+        ):  # both write the same log, but a scenario that names an engine gets its own dataset
             parameters["engine"] = run.engine
         yield Task(run.label, parameters, run, (traces[at, run.spec.seed],), run.cost)
 
@@ -164,7 +166,12 @@ def _make_contacts(spark: OpenSpark, job: Job) -> Made:
 def _stages() -> tuple[Stage, ...]:
     from beforehand.pipeline.contacts.metrics import measure_run
     from beforehand.pipeline.contacts.positions import make_positions
-    from beforehand.pipeline.contacts.verdicts import join_blocks, make_blocks, verify_block
+    from beforehand.pipeline.contacts.verdicts import (
+        join_blocks,
+        make_blocks,
+        verify_block,
+        verify_run,
+    )
 
     return (
         Stage(
@@ -191,6 +198,7 @@ def _stages() -> tuple[Stage, ...]:
             ),
             plan=_plan_verdicts,
             maker=InParts(make_blocks, verify_block, join_blocks),
+            follow=verify_run,
         ),
         Stage(
             name="metrics",
@@ -201,6 +209,7 @@ def _stages() -> tuple[Stage, ...]:
             ),
             plan=_plan_metrics,
             maker=AsTasks(measure_run),
+            follow=measure_run,
         ),
     )
 

@@ -25,6 +25,8 @@ STAGE = "measures"
 SOURCES = ("protocols", "kernels", "sim", "pipeline/worlds/drift.py")
 MESSAGES_MAX = 10_000_000
 """The maximum for one simulation, which keeps all messages in memory, each with a vector clock."""
+PLAYED_WAIT = 40
+"""The wait of the observer on the page that plays a run, in percent."""
 READINGS: dict[str, dict[str, Any]] = {
     "all": {"sends_to_all": True},
     "one": {"sends_to_all": False},
@@ -111,6 +113,17 @@ def _page(directory: Path) -> Page:
     return build_observer_page(directory)
 
 
+def _replay(name: str, parameters: Row, folder: Path) -> str:
+    """Play what an observer with a short wait delivers; it inverts some orders."""
+    from beforehand.protocols.observer.observer import cbd
+    from beforehand.sim.drift import Drift
+    from beforehand.sim.drift_record import record_deliveries
+
+    spec = msgspec.convert(parameters, Drift)
+    record_deliveries(spec, cbd(PLAYED_WAIT), folder / f"{name}-cbd-{PLAYED_WAIT}.parquet")
+    return f"the observer `cbd` with a wait of {PLAYED_WAIT} %"
+
+
 COMPARED = Compared(
     table="measures",
     keys=(
@@ -128,5 +141,6 @@ EXPERIMENT = Experiment(
     table=_table,
     page=_page,
     compared=COMPARED,
+    replay=_replay,
     papers=("obs",),
 )

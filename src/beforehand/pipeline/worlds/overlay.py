@@ -96,19 +96,14 @@ def _cases(scenario: Scenario) -> Iterator[OverlayCase]:
 
 def measure_rows(job: Job) -> Iterator[Row]:
     """Yield the runs of a case as flat rows. If events are kept, each run writes its own folder."""
-    from beforehand.events import EVENTS_FILE
-    from beforehand.protocols.registry import written_promise
-    from beforehand.sim.log import event_table, packet_senders, write_events
     from beforehand.sim.overlay.measure import run_case
+    from beforehand.sim.overlay.record import write_run
 
     case, keeps_events = job.spec
-    for measure, events in run_case(case):
+    for measure, run in run_case(case):
         if keeps_events:
             name = f"{measure.system}-{measure.payload_bytes}"
-            run, senders = f"{job.name}/{name}", packet_senders(events)
-            promise = written_promise("vcube")
-            log = event_table(run, events, senders=senders, promise=promise)
-            write_events(log, job.dataset.file(name) / EVENTS_FILE)
+            write_run(f"{job.name}/{name}", run, job.dataset.file(name))
         yield msgspec.to_builtins(measure)
 
 
@@ -163,6 +158,18 @@ def _page(directory: Path) -> Page:
     return build_vcube_page(directory)
 
 
+def _replay(name: str, parameters: Row, folder: Path) -> str:
+    """Play the first run of a case."""
+    from beforehand.sim.overlay.measure import OverlayCase, run_case
+    from beforehand.sim.overlay.record import write_run
+
+    fields = {field: parameters[field] for field in OverlayCase.__struct_fields__}
+    case = msgspec.convert(fields, OverlayCase)
+    measure, run = next(run_case(case))
+    write_run(f"{name}/{measure.system}-{measure.payload_bytes}", run, folder)
+    return ""
+
+
 COMPARED = Compared(
     table="overlay_runs",
     keys=("system", "nodes", "payload_bytes"),
@@ -177,5 +184,6 @@ EXPERIMENT = Experiment(
     table=_table,
     page=_page,
     compared=COMPARED,
+    replay=_replay,
     papers=("vcu",),
 )

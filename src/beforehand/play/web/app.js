@@ -5,7 +5,7 @@ import { readColours } from "./paint.js";
 import { Stage } from "./stage.js";
 import { SpaceTime } from "./spacetime.js";
 import { Timeline } from "./timeline.js";
-import { $ } from "./dom.js";
+import { $, all, chooser, dialog } from "./dom.js";
 import { Inspector } from "./inspector.js";
 import { SPEEDS, onKey } from "./keys.js";
 import { handoversOf, longestWait } from "./opening.js";
@@ -138,7 +138,7 @@ export class App {
 
   setSpeed(speed) {
     this.state.speed = speed;
-    $("speed").value = String(speed);
+    chooser("speed").value = String(speed);
     this.touch("stage");
   }
 
@@ -188,7 +188,7 @@ export class App {
   words() {
     const { model, state } = this;
     $("clock").textContent = model.clock(state.t);
-    $("timeline").setAttribute("aria-valuenow", Math.round(state.t / 1000));
+    $("timeline").setAttribute("aria-valuenow", String(Math.round(state.t / 1000)));
     $("timeline").setAttribute("aria-valuetext", model.clock(state.t));
     $("stage").setAttribute("aria-label", `${this.stage.there.length} nodes at ${model.clock(state.t)}`);
     $("there").textContent = `${this.stage.there.length.toLocaleString("en")} there`;
@@ -216,13 +216,13 @@ export class App {
     const { state } = this;
     $("play").onclick = () => this.play();
     $("speed").replaceChildren(...SPEEDS.map((speed) => new Option(speed < 60 ? `${speed}×` : `${speed}×`, String(speed))));
-    $("speed").onchange = () => this.setSpeed(+$("speed").value);
-    $("order").onchange = () => { state.order = $("order").value; this.view.arrange(); this.touchAll(); };
-    for (const button of document.querySelectorAll("[data-stage]")) button.onclick = () => this.showStage(button.dataset.stage);
-    for (const button of document.querySelectorAll("[data-tab]")) button.onclick = () => this.showTab(button.dataset.tab, button.dataset.also);
+    $("speed").onchange = () => this.setSpeed(+chooser("speed").value);
+    $("order").onchange = () => { state.order = chooser("order").value; this.view.arrange(); this.touchAll(); };
+    for (const button of all("[data-stage]")) button.onclick = () => this.showStage(button.dataset.stage);
+    for (const button of all("[data-tab]")) button.onclick = () => this.showTab(button.dataset.tab, button.dataset.also);
     $("chip").onclick = () => this.showTab("details");
     $("theme").onclick = () => this.switchTheme();
-    $("help").onclick = () => $("keys").showModal();
+    $("help").onclick = () => dialog("keys").showModal();
     $("zoom-in").onclick = () => this.stage.zoomMiddle(1.5);
     $("zoom-out").onclick = () => this.stage.zoomMiddle(1 / 1.5);
     $("fit").onclick = () => { this.stage.fitAll(); this.touchAll(); };
@@ -242,7 +242,7 @@ export class App {
 
   showStage(stage) {
     this.state.stage = stage;
-    for (const button of document.querySelectorAll("[data-stage]")) button.setAttribute("aria-pressed", String(button.dataset.stage === stage));
+    for (const button of all("[data-stage]")) button.setAttribute("aria-pressed", String(button.dataset.stage === stage));
     this.stage.fitAll();
     this.touchAll();
   }
@@ -251,7 +251,7 @@ export class App {
     this.state.tab = tab;
     document.body.dataset.tab = tab;
     if (also) this.showStage(also);
-    for (const button of document.querySelectorAll("[data-tab]")) button.setAttribute("aria-selected", String(button.dataset.tab === tab && (!button.dataset.also || button.dataset.also === this.state.stage)));
+    for (const button of all("[data-tab]")) button.setAttribute("aria-selected", String(button.dataset.tab === tab && (!button.dataset.also || button.dataset.also === this.state.stage)));
     this.touchAll();
   }
 

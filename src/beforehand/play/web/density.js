@@ -1,9 +1,10 @@
 // Receptions on the lines: one by one where there are few, one pixel per column and line otherwise.
 
+import { sourceOf } from "./message.js";
 import { NEVER } from "./orders.js";
 
 export function drawSingle(view, g, colours, first, last) {
-  const { recT, recEnd, recSender } = view.model, half = Math.min(6, view.rowH * 0.36), ticks = new Path2D(), ways = new Path2D();
+  const { recT, recEnd, recFlight } = view.model, half = Math.min(6, view.rowH * 0.36), ticks = new Path2D(), ways = new Path2D();
   g.fillStyle = colours.waits;
   const strength = g.globalAlpha;
   g.globalAlpha = strength * 0.3;
@@ -18,9 +19,9 @@ export function drawSingle(view, g, colours, first, last) {
       if (x < view.gutter) continue;
       ticks.moveTo(x, y - half);
       ticks.lineTo(x, y + half);
-      const from = recSender[i];
+      const from = sourceOf(view.model, i);
       if (from >= 0 && view.rowAt[from] >= 0) {
-        ways.moveTo(x, view.y(from));
+        ways.moveTo(recFlight ? view.x(recT[i] - recFlight[i]) : x, view.y(from));
         ways.lineTo(x, y);
       }
     }

@@ -1,6 +1,13 @@
 // Elements and words. Texts never become markup.
 
+/** @returns {HTMLElement} */
 export const $ = (id) => document.getElementById(id);
+
+/** @returns {HTMLElement[]} */
+export const all = (selector) => [...document.querySelectorAll(selector)];
+
+export const chooser = (id) => /** @type {HTMLSelectElement} */ ($(id));
+export const dialog = (id) => /** @type {HTMLDialogElement} */ ($(id));
 
 /** The beginning of a name, for places where there is no room for all of it. */
 export const brief = (name, most) => (name.length > most ? `${name.slice(0, most - 1)}…` : name);
@@ -16,7 +23,11 @@ export function h(name, props = {}, ...children) {
   return element;
 }
 
+/** Where x is no time, spans are counted in other units: a function of milliseconds. */
+export const units = { span: null };
+
 export function span(ms) {
+  if (units.span) return units.span(ms);
   const s = ms / 1000;
   if (s < 1) return `${Math.round(ms)} ms`;
   if (s < 60) return `${s < 10 ? s.toFixed(1) : Math.round(s)} s`;

@@ -1,20 +1,19 @@
 // What went wrong or ended: violations with their proof, expiry, drops, crashes. Each has its shape.
 
 import { brief } from "./dom.js";
-import { TWICE, UNKNOWN } from "./model.js";
 import { tag } from "./paint.js";
 
 const MARKS_MAX = 4_000;
 
 /** Violations: a triangle if late, two triangles if delivered twice, a triangle on its tip if unknown. */
 export function drawWrong(view, g, colours) {
-  const { wrong } = view.model, size = wrong.t.length > 200 ? 3 : 7;
+  const { wrong, wrongWords: words } = view.model, size = wrong.t.length > 200 ? 3 : 7;
   for (let i = 0; i < Math.min(wrong.t.length, MARKS_MAX); i++) {
     if (wrong.t[i] < view.t0 || wrong.t[i] > view.t1 || view.rowAt[wrong.node[i]] < 0) continue;
     const x = view.x(wrong.t[i]), y = view.y(wrong.node[i]);
     g.beginPath();
-    if (wrong.kind[i] === TWICE) triangle(g, x + size * 0.9, y, size, 1);
-    triangle(g, x, y, size, wrong.kind[i] === UNKNOWN ? -1 : 1);
+    if (words[wrong.kind[i]] === "twice") triangle(g, x + size * 0.9, y, size, 1);
+    triangle(g, x, y, size, words[wrong.kind[i]] === "unknown" ? -1 : 1);
     g.fillStyle = colours.wrong;
     g.fill();
     if (size > 4) {

@@ -4,9 +4,10 @@ import { brief } from "./dom.js";
 import { FONT } from "./paint.js";
 import { NEVER } from "./orders.js";
 
+export const STEPS_MS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 30_000, 60_000, 120_000, 300_000, 600_000, 900_000, 1_800_000, 3_600_000, 7_200_000, 10_800_000, 21_600_000, 43_200_000, 86_400_000];
+
 export function drawAxis(view, g, colours) {
-  const steps = [1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14_400, 21_600, 86_400].map((s) => s * 1000);
-  const span = view.t1 - view.t0, step = steps.find((s) => (s / span) * view.plotW > 74) ?? 86_400_000;
+  const span = view.t1 - view.t0, step = STEPS_MS.find((s) => (s / span) * view.plotW > 74) ?? 86_400_000;
   const base = (view.model.startUs / 1000) % step;
   g.font = `450 11px ${FONT}`;
   g.fillStyle = colours.soft;
@@ -17,7 +18,7 @@ export function drawAxis(view, g, colours) {
   g.beginPath();
   for (let t = Math.ceil((view.t0 + base) / step) * step - base; t <= view.t1; t += step) {
     const x = Math.round(view.x(t)) + 0.5;
-    if (x > view.gutter + 18 && x < view.base.width - 24) g.fillText(view.model.clock(t).slice(0, step < 60_000 ? 8 : 5), x, 11);
+    if (x > view.gutter + 18 && x < view.base.width - 24) g.fillText(view.model.tick(t, step), x, 11);
     g.moveTo(x, view.axis - 4);
     g.lineTo(x, view.axis + view.plotH);
   }

@@ -9,8 +9,15 @@ const HINTS = [
   "Orange waits: the details name the causes that have not come. Press ? for all keys.",
 ];
 
+const HINTS_OF_TOUCH = [
+  "Drag the timeline to move in time; the round button plays the run.",
+  "Tap a node, or a diamond in the space-time diagram, to follow it; pinch to zoom.",
+  "Orange waits: the details name the causes that have not come.",
+];
+
 export function showHints(place) {
   if (wasHere()) return;
+  const hints = matchMedia("(pointer: coarse)").matches ? HINTS_OF_TOUCH : HINTS;
   let at = 0;
   const close = () => {
     place.hidden = true;
@@ -18,8 +25,8 @@ export function showHints(place) {
   };
   const draw = () =>
     place.replaceChildren(
-      h("span", {}, `${at + 1} of ${HINTS.length}: ${HINTS[at]}`),
-      h("button", { class: "link", onclick: () => (++at < HINTS.length ? draw() : close()) }, at + 1 < HINTS.length ? "Next" : "Done"),
+      h("span", {}, `${at + 1} of ${hints.length}: ${hints[at]}`),
+      h("button", { class: "link", onclick: () => (++at < hints.length ? draw() : close()) }, at + 1 < hints.length ? "Next" : "Done"),
       h("button", { class: "icon", "aria-label": "Close the hints", onclick: close }, "×"));
   place.hidden = false;
   draw();

@@ -1,7 +1,7 @@
 // What is under the pointer in the diagram.
 
 import { span } from "./dom.js";
-import { NO_RECEPTION, WRONG_WORDS } from "./model.js";
+import { NO_RECEPTION } from "./model.js";
 import { NEVER } from "./orders.js";
 
 /** What is under the pointer: a violation, a broadcast, or a reception. */
@@ -10,7 +10,7 @@ export function find(view, x, y) {
   for (let i = 0; i < Math.min(2000, model.wrong.t.length); i++)
     if (near(view.x(model.wrong.t[i]), view.y(model.wrong.node[i]), 8)) {
       const m = model.wrong.message[i];
-      return { message: m, text: `${model.title(m)} ${WRONG_WORDS[model.wrong.kind[i]]} at ${model.names[model.wrong.node[i]]}` };
+      return { message: m, text: `${model.title(m)} ${model.wrongWords[model.wrong.kind[i]]} at ${model.names[model.wrong.node[i]]}` };
     }
   const node = view.nodeAt(y);
   if (node < 0) return null;

@@ -2,7 +2,7 @@
 
 import { highlights, nodeChart, spreadChart } from "./charts.js";
 import { h, span } from "./dom.js";
-import { LOST_WORDS, WRONG_WORDS } from "./model.js";
+import { KIND } from "./kind.js";
 import { NEVER } from "./orders.js";
 
 const LISTED = 8;
@@ -12,7 +12,13 @@ export class Inspector {
     this.place = place;
     this.model = model;
     this.app = app;
-    this.best = highlights(model);
+    this.found = this.bio = null;
+    this.bioOf = -1;
+  }
+
+  /** Found when they are first shown: a page with a chosen message need not wait for them. */
+  get best() {
+    return (this.found ??= highlights(this.model));
   }
 
   messageLink(m, more = "") {
@@ -26,8 +32,8 @@ export class Inspector {
   draw(t) {
     const { node, message } = this.app.state;
     const parts = node >= 0 ? this.aboutNode(node, t) : message >= 0 ? this.aboutMessage(message, t) : this.aboutRun();
-    const scroll = this.place.scrollTop;
-    this.place.replaceChildren(...parts);
+    const more = KIND.details?.(this, t) ?? [], scroll = this.place.scrollTop;
+    this.place.replaceChildren(...parts, ...more.filter(Boolean));
     this.place.scrollTop = scroll;
     for (const canvas of this.place.querySelectorAll("canvas")) canvas.paint?.();
   }
@@ -43,6 +49,7 @@ export class Inspector {
 
   /** What has not come, and what has come and waits itself. */
   why(node, m, t) {
+    if (!this.model.hasPast) return null;
     const missing = this.model.missing(node, m, t), roots = this.model.roots(node, m, t);
     const links = (messages) => messages.slice(0, 3).map((cause, i) => [i ? ", " : "", this.messageLink(cause)]).concat(messages.length > 3 ? ` and ${messages.length - 3} more` : "");
     const here = missing.filter(({ isHere }) => isHere).map(({ cause }) => cause);
@@ -61,7 +68,7 @@ export class Inspector {
   aboutRun() {
     const { model, best } = this, { about, wrong } = model;
     const wrongs = [...wrong.t.keys()].slice(0, LISTED).map((i) => h("button", { class: "link wrong", onclick: () => this.app.showWrong(i) },
-      `${model.title(wrong.message[i])} at ${model.names[wrong.node[i]]}`, h("small", {}, `${WRONG_WORDS[wrong.kind[i]]}, ${model.clock(wrong.t[i])}`)));
+      `${model.title(wrong.message[i])} at ${model.names[wrong.node[i]]}`, h("small", {}, `${model.wrongWords[wrong.kind[i]]}, ${model.clock(wrong.t[i])}`)));
     return [
       this.head("Run", model.head.title),
       h("p", { class: "lead" }, settingsOf(about), "Choose a message below, a diamond in the diagram, or a node."),
@@ -106,7 +113,7 @@ export class Inspector {
         spread.deadline === NEVER ? "." : `, until ${model.clock(spread.deadline)}.`, ` Now ${state}.`),
       this.figures([["have it", t < model.sent[m] ? 0 : has + 1, "has"], ["wait", waits.length, "waits"], ["reached", (reached.length + 1).toLocaleString("en")]]),
       spreadChart(model, app, spread, t),
-      wrongs.length ? this.list("Violations", wrongs.map((i) => h("button", { class: "link wrong", onclick: () => app.showWrong(i) }, `${WRONG_WORDS[model.wrong.kind[i]]} at ${model.names[model.wrong.node[i]]}`, h("small", {}, model.clock(model.wrong.t[i])))), wrongs.length) : null,
+      wrongs.length ? this.list("Violations", wrongs.map((i) => h("button", { class: "link wrong", onclick: () => app.showWrong(i) }, `${model.wrongWords[model.wrong.kind[i]]} at ${model.names[model.wrong.node[i]]}`, h("small", {}, model.clock(model.wrong.t[i])))), wrongs.length) : null,
       this.tour(),
       this.list("Waits now at", waiting, waits.length, state === "alive" ? "No node: each that has it has delivered it." : ""),
       model.hasPast ? this.list("Causes it names", causes.map((c) => this.messageLink(c, model.clock(model.sent[c]))), causes.length, "None.") : h("p", { class: "empty" }, "The causes that messages name were not kept."),

@@ -1,8 +1,11 @@
 // Every action by key.
 
+import { dialog } from "./dom.js";
+import { KIND } from "./kind.js";
+
 const MINUTE_MS = 60_000;
 
-export const SPEEDS = [0.1, 1, 5, 10, 30, 60, 120, 300, 600, 1800];
+export const SPEEDS = [0.01, 0.05, 0.1, 1, 5, 10, 30, 60, 120, 300, 600, 1800];
 
 export function onKey(app, event) {
   if (event.ctrlKey || event.metaKey || event.target.closest("input, select, dialog")) return;
@@ -20,11 +23,11 @@ export function onKey(app, event) {
     m: () => model.plane && app.showStage("map"), c: () => app.showStage("circle"),
     n: () => app.nextMessage(1), p: () => app.nextMessage(-1),
     v: () => app.nextWrong(1), V: () => app.nextWrong(-1),
-    t: () => app.switchTheme(), "?": () => document.getElementById("keys").showModal(),
+    t: () => app.switchTheme(), "?": () => dialog("keys").showModal(),
     "/": () => document.getElementById("search").focus(),
     Escape: () => (state.node >= 0 ? app.select({ node: -1 }) : app.select({ message: -1 })),
   };
-  const act = keys[event.key];
+  const act = KIND.keys?.(app)[event.key] ?? keys[event.key];
   if (!act || (event.target.closest("button") && event.key === " ")) return;
   event.preventDefault();
   act();

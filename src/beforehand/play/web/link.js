@@ -19,7 +19,7 @@ export function readLink(model) {
 }
 
 export function writeLink(model, state, view) {
-  const given = new URLSearchParams({ t: Math.round(state.t) });
+  const given = new URLSearchParams({ t: String(Math.round(state.t)) });
   if (state.message >= 0) given.set("m", `${model.origin[state.message]}:${model.seqText(state.message)}`);
   if (state.node >= 0) given.set("n", model.names[state.node]);
   if (state.stage !== "map") given.set("v", state.stage);

@@ -33,7 +33,7 @@ export function drawMessage(view, g, colours) {
   g.strokeStyle = g.fillStyle = colours.has;
   g.lineWidth = spread.rows.length > 120 ? 0.8 : 1.2;
   for (const row of spread.rows) {
-    const from = model.recSender[row], to = model.recNode[row];
+    const from = sourceOf(model, row), to = model.recNode[row];
     if (view.rowAt[to] < 0) continue;
     const x = view.x(model.recT[row]), y0 = from < 0 ? 0 : view.y(from), y1 = view.y(to);
     if (x < view.gutter - 5 || x > view.gutter + view.plotW + 5) continue;
@@ -45,6 +45,10 @@ export function drawMessage(view, g, colours) {
     const down = y1 > y0 ? 1 : -1;
     g.globalAlpha = spread.rows.length > 120 ? 0.4 : 0.65;
     g.beginPath();
+    if (model.recFlight) {
+      arrow(g, view.x(model.recT[row] - model.recFlight[row]), y0, x, y1, head, model.recSender[row] < 0);
+      continue;
+    }
     g.moveTo(x, y0);
     g.lineTo(x, y1 - down * head);
     g.stroke();
@@ -76,6 +80,27 @@ export function drawMessage(view, g, colours) {
     const isLast = end > view.base.width - 70;
     tag(g, colours, "expires", end + (isLast ? -4 : 4), view.axis + 12, { align: isLast ? "right" : "left" });
   }
+}
+
+/** An arrow from the sending to the reception; dashed if nobody knows the way between. */
+function arrow(g, x0, y0, x1, y1, head, isUnknown) {
+  const angle = Math.atan2(y1 - y0, x1 - x0), lean = 0.42;
+  if (isUnknown) g.setLineDash([4, 3]);
+  g.moveTo(x0, y0);
+  g.lineTo(x1 - head * Math.cos(angle), y1 - head * Math.sin(angle));
+  g.stroke();
+  g.setLineDash([]);
+  g.globalAlpha = 1;
+  g.beginPath();
+  g.moveTo(x1, y1);
+  for (const side of [lean, -lean]) g.lineTo(x1 - 1.8 * head * Math.cos(angle + side), y1 - 1.8 * head * Math.sin(angle + side));
+  g.fill();
+}
+
+/** Where the arrow of a reception begins: at its sender, or if only its sending is known, at the origin. */
+export function sourceOf(model, row) {
+  const sender = model.recSender[row];
+  return sender >= 0 || !model.recFlight?.[row] ? sender : model.origin[model.recMessage[row]];
 }
 
 export function drawCone(view, g, colours, cone, m) {

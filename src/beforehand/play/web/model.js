@@ -2,11 +2,8 @@
 
 import { NEVER, countOf, grouped, intervals, lastUpTo, offsets, ownerOf, ranks, sortedByTime } from "./orders.js";
 
-/** The kinds of violations, as the verifier numbers them. */
-export const LATE = 0;
-export const TWICE = 1;
-export const UNKNOWN = 2;
-export const WRONG_WORDS = ["late", "twice", "unknown"];
+/** The kinds of violations, as the verifier numbers them; a run of another kind has its own. */
+const WRONG_WORDS = ["late", "twice", "unknown"];
 export const LOST_WORDS = ["expired undelivered", "dropped"];
 /** How a message was released; see `play/encode.py`. */
 /** Times of points are stored in steps of this length; see `play/encode.py`. */
@@ -18,6 +15,11 @@ export const NO_RECEPTION = -2;
 export class Model {
   constructor(head, c) {
     this.about = head.about;
+    this.extra = head.extra;
+    /** A kind without a clock of its day sets how times and lines of an axis are called. */
+    this.clockOf = this.tickOf = null;
+    this.columns = c;
+    this.wrongWords = head.wrong_words?.length ? head.wrong_words : WRONG_WORDS;
     this.head = head;
     this.names = head.names;
     this.startUs = head.start_us;
@@ -62,6 +64,8 @@ export class Model {
     this.recMessage = c["reception.message"];
     this.recSender = c["reception.sender"];
     this.recNode = ownerOf(this.recAt);
+    /** How long the frame was under way, where the log tells when it was sent. */
+    this.recFlight = c["reception.flight"] ?? null;
     const size = (this.receptions = this.recT.length);
     this.recEnd = new Int32Array(size);
     const code = c["reception.release"], later = c["reception.later"];
@@ -110,10 +114,20 @@ export class Model {
   // ---- time ----
 
   clock(t) {
+    if (this.clockOf) return this.clockOf(t);
+    const fine = this.length < 20_000 ? `.${String(Math.floor((this.startUs / 1000 + t) % 1000)).padStart(3, "0")}` : "";
     const seconds = Math.floor((this.startUs / 1000 + t) / 1000);
     const two = (n) => String(n).padStart(2, "0");
     const day = this.length > 86_400_000 ? `day ${Math.floor(seconds / 86_400) - Math.floor(this.startUs / 86_400_000_000) + 1} ` : "";
-    return `${day}${two(Math.floor(seconds / 3600) % 24)}:${two(Math.floor(seconds / 60) % 60)}:${two(seconds % 60)}`;
+    return `${day}${two(Math.floor(seconds / 3600) % 24)}:${two(Math.floor(seconds / 60) % 60)}:${two(seconds % 60)}${fine}`;
+  }
+
+  /** The time beside a line of an axis whose lines are `step` apart. */
+  tick(t, step) {
+    if (this.tickOf) return this.tickOf(t);
+    if (this.clockOf) return this.clockOf(t).replace(/^\D+/, "");
+    const clock = this.clock(t);
+    return step < 1000 ? clock.slice(-6) : clock.slice(0, step < 60_000 ? 8 : 5);
   }
 
   // ---- names ----
@@ -206,7 +220,7 @@ export class Model {
     for (let i = 0; i < wrong.t.length; i++) {
       if (wrong.message[i] !== m) continue;
       const chain = chains[i] ?? [];
-      const follower = wrong.kind[i] === LATE && chain.length > 1 ? chain[chain.length - 2] : null;
+      const follower = this.wrongWords[wrong.kind[i]] === "late" && chain.length > 1 ? chain[chain.length - 2] : null;
       out.push({ node: wrong.node[i], t: wrong.t[i], kind: wrong.kind[i], chain, follower: follower ? follower.message : -1, before: follower ? follower.t : wrong.t[i] });
     }
     return out;

@@ -22,8 +22,8 @@ export function handoversOf(model, spread) {
 /** What to show first: a violation, else the message for which most nodes had to wait; -1 without messages. */
 export function openingMessage(model) {
   if (model.wrong.t.length && model.wrong.t.length < 1000) return model.wrong.message[0];
-  const score = new Float64Array(model.messages);
-  for (let i = 0; i < model.receptions; i++) if (model.recEnd[i] !== NEVER && model.recEnd[i] > model.recT[i] + 1000) score[model.recMessage[i]]++;
+  const score = new Float64Array(model.messages), least = Math.min(1000, model.length / 1000);
+  for (let i = 0; i < model.receptions; i++) if (model.recEnd[i] !== NEVER && model.recEnd[i] > model.recT[i] + least) score[model.recMessage[i]]++;
   let best = model.spoken ? 0 : -1;
   for (let m = 1; m < model.messages; m++) if (score[m] > score[best]) best = m;
   return best;

@@ -1,6 +1,7 @@
 // One field that finds nodes (L6-5), messages (L6-5 #12, 33:1200) and times (12:30).
 
 import { h } from "./dom.js";
+import { KIND } from "./kind.js";
 
 export function makeSearch(field, list, model, app) {
   let found = [], at = 0;
@@ -22,7 +23,7 @@ export function makeSearch(field, list, model, app) {
       const isSeq = seq !== undefined && String(model.origin[m]) === origin && model.seqText(m).startsWith(seq);
       if (isNamed || isFirst || isSeq) out.push({ kind: "message", text: model.title(m), more: model.clock(model.sent[m]), go: () => app.select({ message: m }) });
     }
-    return out;
+    return out.concat(KIND.search?.(words, model, app) ?? []).slice(0, 12);
   };
 
   const show = () => {

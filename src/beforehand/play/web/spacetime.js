@@ -4,6 +4,7 @@ import { drawDensity, drawSingle } from "./density.js";
 import { drawCrashes, drawLosses, drawProofs, drawWrong } from "./faults.js";
 import { drawAxis, drawNames, drawStays } from "./frame.js";
 import { find } from "./hit.js";
+import { KIND } from "./kind.js";
 import { drawMessage } from "./message.js";
 import { makeMovable } from "./movable.js";
 import { NEVER, lastUpTo } from "./orders.js";
@@ -79,7 +80,7 @@ export class SpaceTime {
   // ---- moving ----
 
   show(t0, t1) {
-    const { length } = this.model, span = Math.max(500, Math.min(length * 1.04, t1 - t0));
+    const { length } = this.model, span = Math.max(Math.min(500, length / 50), Math.min(length * 1.04, t1 - t0));
     const low = -0.02 * length, high = 1.02 * length;
     this.t0 = Math.max(low, Math.min(high - span, t0));
     this.t1 = this.t0 + span;
@@ -116,11 +117,12 @@ export class SpaceTime {
     }
     if (!spread) return this.show(0, model.length);
     const start = model.sent[spread.message];
-    let end = start + 60_000;
+    const least = KIND.least?.(model) ?? Math.min(60_000, model.length / 10);
+    let end = start + least;
     for (const row of spread.rows) end = Math.max(end, model.recEnd[row] === NEVER ? model.recT[row] : model.recEnd[row]);
     if (spread.deadline !== NEVER) end = Math.max(end, spread.deadline);
     // A message without an end lingers: show until nine tenths of those who got it had it.
-    else if (spread.rows.length > 10) end = Math.max(start + 60_000, model.recT[spread.rows[Math.floor(spread.rows.length * 0.9)]]);
+    else if (spread.rows.length > 10) end = Math.max(start + least, model.recT[spread.rows[Math.floor(spread.rows.length * 0.9)]]);
     const edge = (end - start) * 0.09;
     this.show(start - edge, end + edge);
   }
@@ -159,6 +161,7 @@ export class SpaceTime {
     drawLosses(this, g, colours, spread ? spread.message : -1);
     if (this.rowH >= 2.5) drawCrashes(this, g, colours, first, last);
     drawWrong(this, g, colours);
+    KIND.diagram?.(this, g, colours, first, last);
     if (spread) drawProofs(this, g, colours);
     g.restore();
     this.told = this.isSingle ? `${inView.toLocaleString("en")} receptions` : `${inView.toLocaleString("en")} as density`;

@@ -2,6 +2,7 @@
 
 import { brief } from "./dom.js";
 import { drawRing, seatLabel, seatsOf } from "./circle.js";
+import { KIND } from "./kind.js";
 import { drawHandovers, drawRange, drawRuler, drawStreets, streetsOf } from "./map.js";
 import { makeMovable } from "./movable.js";
 import { FONT, Surface, tag } from "./paint.js";
@@ -32,6 +33,7 @@ export class Stage {
       hover: (x, y) => this.hover(x, y),
       leave: () => this.hover(-1e4, -1e4),
       click: (x, y) => {
+        if (KIND.click?.(this, x, y)) return;
         const node = this.nearest(x, y);
         app.select(node < 0 ? { node: -1 } : { node });
       },
@@ -46,7 +48,7 @@ export class Stage {
     const { width, height } = this.surface;
     this.isMoved = false;
     if (this.isCircle) {
-      this.scale = Math.min(width, height) / 2 - 44;
+      this.scale = Math.max(20, Math.min(width / 2 - 64, height / 2 - 44));
       this.left = width / 2;
       this.top = height / 2;
     } else {
@@ -104,9 +106,10 @@ export class Stage {
       const node = model.stays.node[stay];
       if (this.isCircle) {
         const angle = this.seats.angle[stay];
+        this.there.push(node);
+        if (KIND.place?.(this, node)) continue;
         this.x[node] = this.left + this.scale * Math.cos(angle);
         this.y[node] = this.top + this.scale * Math.sin(angle);
-        this.there.push(node);
       } else if (model.place(node, t, place)) {
         this.x[node] = this.left + place.x * this.scale;
         this.y[node] = this.top - place.y * this.scale;
@@ -128,9 +131,11 @@ export class Stage {
 
   draw(t, speed) {
     const g = this.surface.clear(), { model, app } = this, colours = app.colours;
+    if (KIND.stage?.(this, g, colours, t)) return;
     this.locate(t);
     this.drawBase(colours);
     const glow = this.recent(t, speed);
+    KIND.under?.(this, g, colours, t, glow);
     this.drawContacts(g, colours, t, glow);
     if (app.spread && !this.isCircle) drawHandovers(this, g, colours, t);
     const chosen = app.state.node;
@@ -138,7 +143,7 @@ export class Stage {
     const size = this.there.length > 400 ? 3 : this.there.length > 150 ? 4 : 5.5;
     const order = { none: 0, busy: 0, gone: 1, has: 2, waits: 3, origin: 4, wrong: 5 };
     const shown = this.there.map((node) => [node, this.stateOf(node, t)]).sort((a, b) => order[a[1]] - order[b[1]]);
-    for (const [node, state] of shown) sign(g, colours, this.x[node], this.y[node], state, size);
+    for (const [node, state] of shown) if (!KIND.sign?.(this, g, colours, node, state, size)) sign(g, colours, this.x[node], this.y[node], state, size);
     if (chosen >= 0 && this.there.includes(chosen)) {
       g.beginPath();
       g.arc(this.x[chosen], this.y[chosen], size + 7, 0, 7);
@@ -149,6 +154,7 @@ export class Stage {
       g.setLineDash([]);
     }
     this.drawLabels(g, colours, shown);
+    KIND.over?.(this, g, colours, t);
     if (!this.isCircle) drawRuler(this, g, colours);
     if (!this.there.length) {
       g.fillStyle = colours.soft;
@@ -173,7 +179,7 @@ export class Stage {
     const { model, app } = this, glow = new Map();
     this.busy = new Set();
     // While it stands still, a moment; while it plays, what the eye would have missed.
-    const back = t - (app.state.isPlaying ? Math.max(200, RECENT_MS * Math.min(speed, 120)) : app.spread ? 5000 : 1000);
+    const back = t - (app.state.isPlaying ? Math.max(Math.min(200, model.length / 100), RECENT_MS * Math.min(speed, 120)) : Math.min(model.length / 50, app.spread ? 5000 : 1000));
     if (app.spread) {
       for (const row of app.spread.rows) {
         if (model.recT[row] > t) break;
@@ -234,7 +240,7 @@ export class Stage {
     const { names } = this.model, taken = new Set(), { node: chosen } = this.app.state;
     const must = (node, state) => node === chosen || node === this.hovered || state === "origin" || state === "wrong";
     const isRoomy = this.isCircle ? this.there.length <= 130 : this.there.length <= LABELS_ALL_MAX || this.scale > this.home * 2.2;
-    const wanted = shown.filter(([node, state]) => must(node, state) || isRoomy).sort((a, b) => must(...b) - must(...a));
+    const wanted = shown.filter(([node, state]) => must(node, state) || isRoomy).sort((a, b) => Number(must(b[0], b[1])) - Number(must(a[0], a[1])));
     for (const [node, state] of wanted) {
       const strong = must(node, state);
       if (this.isCircle) {

@@ -24,5 +24,5 @@ function stateOf(model, spread, node, t) {
   const from = spread.from[node] >= 0 ? ` from ${model.names[spread.from[node]]}` : "";
   if (done > t) return `waits since ${model.clock(came)}${from}${presence}`;
   const waited = done > came && done !== NEVER ? ` after ${span(done - came)}` : "";
-  return `delivered at ${model.clock(done)}${waited}${from}${presence}`;
+  return `${node < model.head.relays ? "relays it since" : "delivered at"} ${model.clock(done)}${waited}${from}${presence}`;
 }

@@ -1,6 +1,7 @@
 // The whole run in one strip: how much was received when, how much waited; the hand, and the window.
 
 import { Surface, FONT } from "./paint.js";
+import { STEPS_MS } from "./frame.js";
 import { NEVER } from "./orders.js";
 
 const BINS = 1600, EDGE = 12, FOOT = 16;
@@ -88,8 +89,7 @@ export class Timeline {
   }
 
   drawHours(g, colours, base) {
-    const hour = 3_600_000, steps = [0.25, 0.5, 1, 2, 3, 6, 12, 24].map((h) => h * hour);
-    const step = steps.find((s) => (s / this.model.length) * this.plotW > 58) ?? 24 * hour, shift = (this.model.startUs / 1000) % step;
+    const step = STEPS_MS.find((s) => (s / this.model.length) * this.plotW > 58) ?? 86_400_000, shift = (this.model.startUs / 1000) % step;
     g.font = `450 10.5px ${FONT}`;
     g.fillStyle = colours.soft;
     g.textAlign = "center";
@@ -97,7 +97,7 @@ export class Timeline {
     for (let t = Math.ceil(shift / step) * step - shift; t <= this.model.length; t += step) {
       const x = this.x(t);
       g.fillRect(Math.round(x), base, 1, 3);
-      if (x > 24 && x < this.surface.width - 24) g.fillText(this.model.clock(t).slice(0, 5), x, base + 5);
+      if (x > 24 && x < this.surface.width - 24) g.fillText(this.model.tick(t, step), x, base + 5);
     }
   }
 }

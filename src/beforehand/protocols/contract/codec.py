@@ -68,7 +68,7 @@ class Codec(Generic[FrameT]):
         except (OverflowError, TypeError, ValueError, RemoteError) as error:
             problem, where = _describe(error)
             raise LocalError(
-                f"a frame that no peer would take: {problem}",
+                f"a frame that no peer would accept: {problem}",
                 where=where or f"{self.family}: {type(frame).__name__}",
                 hint=f"names, numbers and sizes have bounds (a frame: {self.bytes_max} bytes)",
             ) from error

@@ -120,7 +120,7 @@ class Epidemic:
         if self._options.push:
             self._sender.push(messages, self._links, out)
         else:
-            self._announce_news(now_us, out, messages)
+            self._announce_new(now_us, out, messages)
         return [message.id for message in messages]
 
     def on_message(self, now_us: int, source: NodeId, frame: Frame, out: Outbox[Frame]) -> None:
@@ -151,8 +151,8 @@ class Epidemic:
             self._sender.on_link(peer, True)
             if self._version_vectors.are_on:
                 self._sender.hello(peer, self._version_vectors.known(self._horizon(now_us)), out)
-            elif not link.greeted:
-                self._announce_news(now_us, out)
+            elif not link.synced:
+                self._announce_new(now_us, out)
         elif (gone := self._links.pop(peer, None)) is not None:
             self._sender.on_link(peer, False)
             self._ask_elsewhere(now_us, gone.requested, out)
@@ -193,9 +193,9 @@ class Epidemic:
     def explain(self, message: MessageId) -> MessageStatus:
         return self.order.explain(message)
 
-    def passed_us(self) -> int:
+    def horizon_us(self) -> int:
         """Return the horizon: deadlines up to it have passed, however the clock is set."""
-        return max(self._horizon_us, self.order.passed_us())
+        return max(self._horizon_us, self.order.horizon_us())
 
     def gauges(self, now_us: int) -> dict[str, int]:
         links = self._links.values()
@@ -236,16 +236,16 @@ class Epidemic:
                 lacking = lacking.difference(dead)
         if lacking:
             lacking = self._evicted.taken_from(lacking.difference(self._requested_from))
-        heard = 0 if self._options.retry_us is None else frame.number
-        if lacking or heard:
-            self._sender.request(now_us, source, link, lacking, out, heard)
+        acknowledged = 0 if self._options.retry_us is None else frame.number
+        if lacking or acknowledged:
+            self._sender.request(now_us, source, link, lacking, out, acknowledged)
         if len(link.known_to_peer) > KNOWN_TO_PEER_MIN:
             self._trim(source, link)
 
     def _on_request(
         self, now_us: int, source: NodeId, link: Peer, frame: Request, out: Outbox[Frame]
     ) -> None:
-        link.unacked.pop(frame.heard, None)
+        link.unacked.pop(frame.acknowledged, None)
         if not frame.ids:
             return
         link.lacks(frame.ids)
@@ -283,7 +283,7 @@ class Epidemic:
             out.receives += welcome
             self.order.on_receive(now_us, welcome, out)
             self._store(now_us, welcome, out)
-            self._announce_news(now_us, out, welcome)
+            self._announce_new(now_us, out, welcome)
         if gone:
             link.known_to_peer.difference_update(gone - link.reannounced)
             link.reannounced -= gone
@@ -345,11 +345,11 @@ class Epidemic:
             if self._durable:
                 out.saves += [("message", id, None) for id in gone]
 
-    def _announce_news(self, now_us: int, out: Outbox[Frame], news: Sequence[Message] = ()) -> None:
+    def _announce_new(self, now_us: int, out: Outbox[Frame], fresh: Sequence[Message] = ()) -> None:
         if not self._links:
             self._fresh.clear()  # on the next link-up the node announces all that it holds
             return
-        self._fresh += [message.id for message in news]
+        self._fresh += [message.id for message in fresh]
         if not self._announce_armed:
             due_us = self._sender.announce_due_us(now_us)
             if due_us <= now_us:
@@ -368,16 +368,16 @@ class Epidemic:
             horizon_us = self._horizon(now_us)
             fresh = frozenset([id for id in fresh if id[1] > horizon_us])
         self._fresh.clear()
-        self._version_vectors.set_news(fresh)
+        self._version_vectors.set_new(fresh)
         everything: frozenset[MessageId] = NONE
         for peer, link in self._links.items():
             ids = NONE  # with version vectors, wait for the peer's SyncHello
-            if link.greeted:
-                ids = self._version_vectors.tell(peer, link, fresh, out)
+            if link.synced:
+                ids = self._version_vectors.send_digests(peer, link, fresh, out)
             elif not self._version_vectors.are_on:
                 everything = everything or self._cache.live_ids(self._horizon(now_us))
                 ids = everything - link.known_to_peer
-                link.greeted = True
+                link.synced = True
             if ids:
                 self._sender.announce(now_us, peer, link, ids, out)
 

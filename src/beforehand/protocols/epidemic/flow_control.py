@@ -10,8 +10,8 @@ I1  Request window: at most `Flow.window` requests to a peer are unanswered at a
     that requests more.
 I2  A node requests a message from one peer at a time.
 I3  No announcement is lost. A message that the node holds and the peer may lack was announced, or
-    waits in `tell` or `pushes`, or is covered by a digest. A node drops offers that do not fit only
-    together with a note to send its version vector again.
+    waits in `to_announce` or `pushes`, or is covered by a digest. A node drops offers that do not
+    fit only together with a note to send its version vector again.
 I4  A node sends a frame only while there is room. The last frame may exceed the room, by less than
     one frame.
 I5  While the application does not read, the node requests nothing. A message that a peer pushes
@@ -132,9 +132,9 @@ class FlowControl(Sender):
         flow = self.flows[peer]
         flow.hellos += 1
         if flow.hellos == 1:
-            if link.greeted:  # this node held no messages on link-up
+            if link.synced:  # this node held no messages on link-up
                 return True
-        elif flow.told < (flow.hellos - 1) * (self._limits.offers_max // 2):
+        elif flow.announced < (flow.hellos - 1) * (self._limits.offers_max // 2):
             # A correct peer sends another version vector only after it dropped offers and then
             # processed half of its queue. To drop offers again, it must get as many new ones.
             return False
@@ -166,7 +166,7 @@ class FlowControl(Sender):
     ) -> None:
         # Sorted, so that a run does not depend on the hashes of strings.
         ordered = ids if isinstance(ids, list) else in_order(ids)
-        self.flows[peer].tell.update(dict.fromkeys(ordered))
+        self.flows[peer].to_announce.update(dict.fromkeys(ordered))
         self._touched[peer] = None
 
     def request(
@@ -176,7 +176,7 @@ class FlowControl(Sender):
         link: Peer,
         ids: frozenset[MessageId],
         out: Outbox[Frame],
-        heard: int = 0,
+        acknowledged: int = 0,
     ) -> None:
         """Queue the ids as offers, which wait for the request window. Drop those beyond
         `Flow.offers_max`: the next version vector makes the peer announce them again."""
@@ -210,19 +210,20 @@ class FlowControl(Sender):
         self._touched[peer] = None
 
     def push(self, messages: Sequence[Message], links: Links, out: Outbox[Frame]) -> None:
-        """Queue own messages for all greeted peers. They share one frame object, so that it is
+        """Queue own messages for all synced peers. They share one frame object, so that it is
         encoded once."""
-        # A peer that is not greeted yet gets these ids with the first announcement.
-        greeted = [peer for peer, link in links.items() if link.greeted]
-        if not greeted:
+        # A peer that is not synced yet gets these ids with the first announcement.
+        synced = [peer for peer, link in links.items() if link.synced]
+        if not synced:
             return
         pushes = pushes_of(messages, self.step, self._options.frame_bytes_max)
-        for peer in greeted:
+        for peer in synced:
             flow = self.flows[peer]
             if len(flow.pushes) + len(pushes) <= self._limits.pushes_max:
                 flow.pushes.extend(pushes)
             else:
-                flow.tell.update(dict.fromkeys([message.id for message in messages]))
+                ids = [message.id for message in messages]
+                flow.to_announce.update(dict.fromkeys(ids))
             self._touched[peer] = None
 
     # ---- notifications from the epidemic layer --------------------------------------------------
@@ -234,16 +235,16 @@ class FlowControl(Sender):
 
     def removed(self, ids: Collection[MessageId]) -> None:
         for flow in self.flows.values():
-            for id in ids if flow.tell else ():
-                flow.tell.pop(id, None)
+            for id in ids if flow.to_announce else ():
+                flow.to_announce.pop(id, None)
 
-    def heard(self, peer: NodeId, ids: Iterable[MessageId]) -> None:
+    def note_known(self, peer: NodeId, ids: Iterable[MessageId]) -> None:
         """Do not announce these ids to the peer: it has them."""
-        if tell := self.flows[peer].tell:
+        if to_announce := self.flows[peer].to_announce:
             for id in ids:
-                tell.pop(id, None)
+                to_announce.pop(id, None)
 
-    def heard_digest(self, peer: NodeId, ids: Iterable[MessageId]) -> None:
+    def note_digest(self, peer: NodeId, ids: Iterable[MessageId]) -> None:
         """Remove digest entries that the peer's own digest covers."""
         digest = self.flows[peer].digest
         for origin, seq in ids:
@@ -280,7 +281,7 @@ class FlowControl(Sender):
             "offers": sum(len(flow.offers) for flow in flows),
             "serve": sum(len(flow.serve) for flow in flows),
             "overtaken": sum(len(flow.overtaken) for flow in flows),
-            "tell": sum(len(flow.tell) for flow in flows),
+            "tell": sum(len(flow.to_announce) for flow in flows),
             "pushes": sum(len(flow.pushes) for flow in flows),
             "digest": sum(len(flow.digest) + len(flow.wants) for flow in flows),
         }
@@ -318,10 +319,10 @@ class FlowControl(Sender):
                 sent = flow.send_data(self._cache.entries, self.unsaved, horizon_us, out)
                 link.known_to_peer.update(sent)
             flow.send_pushes(self._saved if self._is_durable else self.step, out)
-            if flow.next_hello is not None and not flow.tell:
+            if flow.next_hello is not None and not flow.to_announce:
                 ids, flow.next_hello = flow.next_hello, None
                 link.unfolded.clear()
-                link.greeted = True
+                link.synced = True
                 unfold(peer, link, ids)
             flow.send_announcements(self.unsaved, out)
             flow.send_digest(self.unsaved, out)

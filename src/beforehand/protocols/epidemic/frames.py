@@ -50,10 +50,10 @@ class Announce(msgspec.Struct, frozen=True, array_like=True, tag="announce"):
 
 
 class Request(msgspec.Struct, frozen=True, array_like=True, tag="request"):
-    """The sender requests these messages, perhaps none. It acknowledges the announcement `heard`
-    (0: none)."""
+    """The sender requests these messages, perhaps none. The number of the announcement
+    that it acknowledges is `acknowledged` (0: none)."""
 
-    heard: Count
+    acknowledged: Count
     ids: Ids
 
     @property

@@ -53,7 +53,7 @@ class LinkFlow(msgspec.Struct):
     """Messages that the peer requested and that were not sent yet."""
     pushes: deque[tuple[int, int, Push]] = msgspec.field(default_factory=deque)
     """(step, bytes, frame) of own messages. A frame is sent when the disk has its step."""
-    tell: dict[MessageId, None] = {}
+    to_announce: dict[MessageId, None] = {}
     """Held messages that have to be announced."""
     digest: dict[NodeId, int] = {}
     """By origin, the last delivered message that the peer may not know of."""
@@ -62,8 +62,9 @@ class LinkFlow(msgspec.Struct):
     hellos: int = 0
     """How many version vectors the peer has sent."""
     next_hello: frozenset[MessageId] | None = None
-    """The peer's version vector. When `tell` is empty, the node announces what the peer lacks."""
-    told: int = 0
+    """The peer's version vector. When `to_announce` is empty, the node announces what the peer
+    lacks."""
+    announced: int = 0
     """How many messages were announced or pushed over this link."""
     silent: int = 0
     """How often the stall timer has fired since the peer last sent data."""
@@ -73,7 +74,7 @@ class LinkFlow(msgspec.Struct):
         return len(link.requested) + len(self.overtaken)
 
     def waits_for_disk(self) -> bool:
-        return bool(self.pushes or self.tell or self.serve or self.is_digest_due)
+        return bool(self.pushes or self.to_announce or self.serve or self.is_digest_due)
 
     def send(self, frame: Frame, size: int, out: Outbox[Frame]) -> None:
         self.room -= size
@@ -175,20 +176,20 @@ class LinkFlow(msgspec.Struct):
         while self.pushes and self.room > 0 and self.pushes[0][0] <= saved:
             _, size, push = self.pushes.popleft()
             # While its application does not read, the peer treats a push as an announcement.
-            self.told += len(push.messages)
+            self.announced += len(push.messages)
             self.send(push, size, out)
 
     def send_announcements(self, unsaved: Unsaved, out: Outbox[Frame]) -> None:
-        tell = self.tell
-        while tell and self.room > 0:
-            first = islice(tell, IDS_MAX)
+        to_announce = self.to_announce
+        while to_announce and self.room > 0:
+            first = islice(to_announce, IDS_MAX)
             ready = [id for id in first if id not in unsaved] if unsaved else list(first)
             if not ready:
                 return  # `on_saved` retries when the current transaction is on the disk
             ids, size = next(cut_ids(ready, self.bytes_max))
             for id in ids:
-                del tell[id]
-            self.told += len(ids)
+                del to_announce[id]
+            self.announced += len(ids)
             self.send(Announce(0, ids), size, out)
 
     def send_digest(self, unsaved: Unsaved, out: Outbox[Frame]) -> None:

@@ -55,7 +55,7 @@ class Options(msgspec.Struct, frozen=True):
     push: bool = False
     """Whether a node sends own messages to all its peers at once instead of announcing them: one
     transit instead of three. It needs reliable links, because no node detects a lost push."""
-    marks_after: int | None = None
+    digest_after: int | None = None
     """After how many announced messages of an origin without a request a peer gets digests instead
     (`protocols.epidemic.version_vector`). With a number, peers also exchange version vectors on
     link-up. None: neither. It needs reliable links, too."""
@@ -72,9 +72,11 @@ class Options(msgspec.Struct, frozen=True):
         if self.push and self.retry_us is not None:
             hint = "choose one of `push` and `retry_us`: links that lose nothing, or that do"
             raise LocalError("a push that is lost is not repeated", hint=hint)
-        if self.marks_after is not None and self.retry_us is not None:
-            hint = "choose one of `marks_after` and `retry_us`: links that lose nothing, or that do"
+        if self.digest_after is not None and self.retry_us is not None:
+            hint = (
+                "choose one of `digest_after` and `retry_us`: links that lose nothing, or that do"
+            )
             raise LocalError("a digest that is lost is not repeated", hint=hint)
-        if self.flow is not None and (not self.push or self.marks_after is None):
-            hint = "set `push` and `marks_after`, or leave `flow` out"
+        if self.flow is not None and (not self.push or self.digest_after is None):
+            hint = "set `push` and `digest_after`, or leave `flow` out"
             raise LocalError("flow control needs version vectors on reliable links", hint=hint)

@@ -24,13 +24,13 @@ from beforehand.protocols.orders.order import Lifetimes
 FRAME_BYTES_MAX = 65_536
 """The size up to which a frame is filled. On a reliable wire fewer frames mean fewer steps, and
 messages that were signed as a batch arrive as a batch."""
-MARKS_AFTER = 8
+DIGEST_AFTER = 8
 """A peer that requested none of this many announced messages of an origin gets digests instead. A
 peer that gets messages of an origin only from this node requests each of its messages."""
 
 
 class PacedEpidemic(Epidemic):
-    """One node with flow control. Its options must set `flow`, `push` and `marks_after`."""
+    """One node with flow control. Its options must set `flow`, `push` and `digest_after`."""
 
     flow: FlowControl
 
@@ -84,20 +84,20 @@ class PacedEpidemic(Epidemic):
         """Note what the peer has. Return the frame that the epidemic layer processes: while the
         application does not read, a push becomes an announcement."""
         if isinstance(frame, Announce):
-            self.flow.heard(source, frame.ids)
+            self.flow.note_known(source, frame.ids)
         elif isinstance(frame, Data):
             ids = [message.id for message in frame.messages]
-            self.flow.heard(source, ids)
+            self.flow.note_known(source, ids)
             self.flow.answered(source, [*ids, *frame.gone])
         elif isinstance(frame, Push):
             ids = [message.id for message in frame.messages]
-            self.flow.heard(source, ids)
+            self.flow.note_known(source, ids)
             if not self.flow.is_open:
                 return Announce(0, frozenset(ids))
             if asked := self._links[source].requested.intersection(ids):
                 self.flow.overtaken(source, asked)  # a push answers no request
         elif isinstance(frame, Digest):
-            self.flow.heard_digest(source, frame.ids)
+            self.flow.note_digest(source, frame.ids)
         return frame
 
     def _take_hello(self, source: NodeId, frame: SyncHello) -> None:
@@ -139,13 +139,13 @@ def group_core(
     capacity_bytes: int | None,
     proofs: Proofs,
     flow: Flow | None = None,
-    marks_after: int = MARKS_AFTER,
+    digest_after: int = DIGEST_AFTER,
     frame_bytes_max: int = FRAME_BYTES_MAX,
     durable: bool = True,
 ) -> PacedEpidemic:
     """Return the core that `Group` runs.
 
-    Only checkers set flow, marks_after, frame_bytes_max and durable: they use small bounds.
+    Only checkers set flow, digest_after, frame_bytes_max and durable: they use small bounds.
     """
     options = Options(
         capacity=capacity,
@@ -153,7 +153,7 @@ def group_core(
         transfer="oldest",
         frame_bytes_max=frame_bytes_max,
         push=True,
-        marks_after=marks_after,
+        digest_after=digest_after,
         flow=flow or Flow(),
     )
     order = Barrier(name, lifetimes)

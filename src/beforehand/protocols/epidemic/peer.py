@@ -21,7 +21,7 @@ class Peer(msgspec.Struct):
     """Messages requested from the peer and not received yet."""
     unacked: dict[int, frozenset[MessageId]]
     """Announcements that the peer has not acknowledged, by number. Empty on reliable links."""
-    greeted: bool = False
+    synced: bool = False
     """Whether this node has announced to the peer all that it held on link-up."""
     progress_us: int = 0
     """When the peer last sent data, or this node last requested some."""

@@ -86,11 +86,11 @@ class Sender(ABC):
         link: Peer,
         ids: frozenset[MessageId],
         out: Outbox[Frame],
-        heard: int = 0,
+        acknowledged: int = 0,
     ) -> None:
         """Request messages that the peer offers and that are requested from no other peer.
 
-        heard: the announcement that the request acknowledges; then `ids` may be empty.
+        acknowledged: the announcement that the request acknowledges; then `ids` may be empty.
         """
 
     @abstractmethod
@@ -106,7 +106,7 @@ class Sender(ABC):
 
     @abstractmethod
     def push(self, messages: Sequence[Message], links: Links, out: Outbox[Frame]) -> None:
-        """Send own messages to all greeted peers."""
+        """Send own messages to all synced peers."""
 
     @abstractmethod
     def announce_due_us(self, now_us: int) -> int:
@@ -211,14 +211,14 @@ class Direct(Sender):
         link: Peer,
         ids: frozenset[MessageId],
         out: Outbox[Frame],
-        heard: int = 0,
+        acknowledged: int = 0,
     ) -> None:
         if ids:
             self._note_requested(now_us, peer, link, ids)
             if self._options.retry_us is not None:
                 self._arm_retry(now_us, out)
         for batch in split_ids(ids, self._options.frame_bytes_max) if ids else (ids,):
-            out.sends.append((peer, Request(heard, batch)))
+            out.sends.append((peer, Request(acknowledged, batch)))
 
     def serve(
         self,
@@ -247,7 +247,7 @@ class Direct(Sender):
         bytes_max, most = self._options.frame_bytes_max, self._options.frame_messages_max
         frames = [Push(batch) for batch in batches(messages, bytes_max, most)]
         for peer, link in links.items():
-            if link.greeted:
+            if link.synced:
                 out.sends += [(peer, frame) for frame in frames]
 
     def awaits(self, timer: Timer) -> bool:

@@ -12,7 +12,7 @@ to find out that both have it. A digest costs one id for many messages. A node t
 entry answers with its own entry (`Want`), and the peer announces what it holds beyond, id by id.
 
 A digest takes one transit more than an announcement. So a node sends digests only to peers that
-requested none of the last announced messages of an origin (`Options.marks_after`): those peers get
+requested none of the last announced messages of an origin (`Options.digest_after`): those peers get
 the origin's messages from others. A peer waits for a digest only if it has just lost its other
 paths to the origin, so digests have low priority and may be delayed.
 """
@@ -49,8 +49,8 @@ class VersionVectors:
         self._order = order
         self._held = held
         self._sender = sender
-        self.are_on = options.marks_after is not None
-        self._after = options.marks_after
+        self.are_on = options.digest_after is not None
+        self._after = options.digest_after
         self._sent: dict[NodeId, int] = {}
         """By origin, the seq of the last digest sent."""
         self._seqs: dict[NodeId, list[int]] = {}
@@ -58,7 +58,7 @@ class VersionVectors:
         more."""
         self._count = 0
         """The number of seqs in `_seqs`."""
-        self._news: dict[NodeId, tuple[int, list[MessageId]]] = {}
+        self._new_entries: dict[NodeId, tuple[int, list[MessageId]]] = {}
         """By origin, the entry for the new messages, and the messages that it stands for."""
         self._rest: frozenset[MessageId] = frozenset()
         """The new messages that no entry stands for."""
@@ -77,46 +77,46 @@ class VersionVectors:
             for id in self._held:
                 self._insert(id)
 
-    def set_news(self, fresh: frozenset[MessageId]) -> None:
+    def set_new(self, fresh: frozenset[MessageId]) -> None:
         """Divide the new messages into those for which an entry can stand and the rest: messages
         that are pending, or that were evicted and received again."""
         if self._after is None:
             return
-        sent, reached = self._sent, self._order.reached
-        news: dict[NodeId, tuple[int, list[MessageId]]] = {}
+        sent, entry_of = self._sent, self._order.entry_of
+        entries: dict[NodeId, tuple[int, list[MessageId]]] = {}
         rest = []
         for id in fresh:
             origin, seq = id
-            if sent.get(origin, LONG_AGO) < seq <= reached(origin):
-                mark, ids = news.get(origin, (seq, []))
+            if sent.get(origin, LONG_AGO) < seq <= entry_of(origin):
+                entry, ids = entries.get(origin, (seq, []))
                 ids.append(id)
-                news[origin] = (max(seq, mark), ids)
+                entries[origin] = (max(seq, entry), ids)
             else:
                 rest.append(id)
-        sent.update({origin: mark for origin, (mark, _) in news.items()})
-        self._news, self._rest = news, frozenset(rest)
+        sent.update({origin: entry for origin, (entry, _) in entries.items()})
+        self._new_entries, self._rest = entries, frozenset(rest)
 
-    def tell(
+    def send_digests(
         self, peer: NodeId, link: Peer, fresh: frozenset[MessageId], out: Outbox[Frame]
     ) -> frozenset[MessageId]:
         """Send the peer entries for those origins for which it gets digests. Return the new
         messages that have to be announced to it."""
         if self._after is None:
             return fresh - link.known_to_peer
-        marks: list[MessageId] = []
+        entries: list[MessageId] = []
         single: list[MessageId] = []
-        for origin, (mark, ids) in self._news.items():
+        for origin, (entry, ids) in self._new_entries.items():
             if link.unasked.get(origin, 0) < self._after:
                 single += ids
             elif origin != peer:
-                marks.append((origin, mark))
+                entries.append((origin, entry))
                 # The node announced all messages up to `unfolded` to the peer. A message that was
                 # evicted and received again lies below it, so a digest would not bring it to the
                 # peer.
                 unfolded = link.unfolded.get(origin, LONG_AGO)
                 single += [id for id in ids if id[1] <= unfolded]
-        if marks:
-            self._sender.digest(peer, marks, out)
+        if entries:
+            self._sender.digest(peer, entries, out)
         left = self._rest.union(single) - link.known_to_peer
         for origin, _ in left:
             link.unasked[origin] = link.unasked.get(origin, 0) + 1
@@ -128,9 +128,9 @@ class VersionVectors:
         A frame may not have room for all origins. The peer announces all that it holds of the
         origins left out.
         """
-        reached, least = self._order.reached, max(NOWHERE, horizon_us)
+        entry_of, least = self._order.entry_of, max(NOWHERE, horizon_us)
         origins = sorted(self._seqs, key=lambda origin: len(self._seqs[origin]), reverse=True)
-        return [(origin, reached(origin)) for origin in origins if reached(origin) > least]
+        return [(origin, entry_of(origin)) for origin in origins if entry_of(origin) > least]
 
     # ---- receiving ------------------------------------------------------------------------------
 
@@ -143,8 +143,8 @@ class VersionVectors:
         elif isinstance(frame, Want):
             link.lacks(frame.ids)
             self._unfold(source, link, frame.ids, horizon_us, out)
-        elif not link.greeted:  # a node may hold much: it announces all of it once per link-up
-            link.greeted = True
+        elif not link.synced:  # a node may hold much: it announces all of it once per link-up
+            link.synced = True
             self.unfold_all(source, link, frame.ids, horizon_us, out)
 
     def unfold_all(
@@ -163,34 +163,34 @@ class VersionVectors:
     def _on_digest(
         self, source: NodeId, frame: Digest, horizon_us: int, out: Outbox[Frame]
     ) -> None:
-        own, reached = self._order.node, self._order.reached
-        behind = [
-            (origin, max(NOWHERE, reached(origin)))
+        own, entry_of = self._order.node, self._order.entry_of
+        lacking = [
+            (origin, max(NOWHERE, entry_of(origin)))
             for origin, seq in frame.ids
-            if seq > horizon_us and origin != own and seq > reached(origin)
+            if seq > horizon_us and origin != own and seq > entry_of(origin)
         ]
-        if behind:
-            self._sender.want(source, behind, out)
+        if lacking:
+            self._sender.want(source, lacking, out)
 
     def _unfold(
         self,
         source: NodeId,
         link: Peer,
-        marks: Iterable[MessageId],
+        entries: Iterable[MessageId],
         horizon_us: int,
         out: Outbox[Frame],
     ) -> None:
         """Announce the held messages beyond these entries of a peer, id by id. Each is announced
         only once: the peer may send the entries again before it has received the messages."""
         found: list[MessageId] = []
-        for origin, seq in marks:
+        for origin, seq in entries:
             start = max(seq, horizon_us, link.unfolded.get(origin, LONG_AGO))
             seqs: Sequence[int] = self._seqs.get(origin, ())
             found += [(origin, s) for s in seqs[bisect_right(seqs, start) :]]
             # Up to this node's own entry. A message that it stores later with a smaller seq is
             # announced by its id.
-            if (reached := self._order.reached(origin)) > start:
-                link.unfolded[origin] = reached
+            if (known := self._order.entry_of(origin)) > start:
+                link.unfolded[origin] = known
         held, known_to_peer = self._held, link.known_to_peer
         if ids := [id for id in found if id in held and id not in known_to_peer]:
             self._sender.announce(horizon_us, source, link, ids, out)
@@ -204,9 +204,9 @@ class VersionVectors:
         """
         if self._after is None:
             return
-        own, reached = self._order.node, self._order.reached
+        own, entry_of = self._order.node, self._order.entry_of
         origins = [o for o in dict.fromkeys((peer, *self._sent)) if o not in links and o != own]
-        known = [(origin, max(NOWHERE, reached(origin))) for origin in origins]
+        known = [(origin, max(NOWHERE, entry_of(origin))) for origin in origins]
         for other in links if known else ():
             self._sender.want(other, known, out)
 

@@ -173,7 +173,7 @@ class Barrier(Order):
     def has_delivered(self, message: MessageId) -> bool:
         return self._waiting.delivered.get(message[0], LONG_AGO) >= message[1]
 
-    def reached(self, origin: NodeId) -> int:
+    def entry_of(self, origin: NodeId) -> int:
         return self._waiting.delivered.get(origin, LONG_AGO)
 
     def restore(self, rows: Rows) -> None:
@@ -301,11 +301,11 @@ class Barrier(Order):
         when it expires.
         """
         assert self._lifetimes is not None
-        passed_us = self._horizon_us
+        until_us = self._horizon_us
         if not self._literal_deadlines:
-            passed_us -= self._lifetimes.skew_us
-        if passed := [origin for origin, seq in self._barrier.items() if seq <= passed_us]:
-            for origin in passed:
+            until_us -= self._lifetimes.skew_us
+        if expired := [origin for origin, seq in self._barrier.items() if seq <= until_us]:
+            for origin in expired:
                 del self._barrier[origin]
                 if self.durable:
                     out.saves.append(("barrier", origin, None))

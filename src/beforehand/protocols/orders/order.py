@@ -190,7 +190,7 @@ class Order(ABC):
     def has_delivered(self, message: MessageId) -> bool:
         """Return whether the node delivered the message. It may have forgotten an expired one."""
 
-    def reached(self, origin: NodeId) -> int:
+    def entry_of(self, origin: NodeId) -> int:
         """Return the entry of this node's version vector for the origin: each of its messages up to
         this seq is delivered or never will be. LONG_AGO where there is no causal order."""
         return LONG_AGO
@@ -204,7 +204,7 @@ class Order(ABC):
     def explain(self, message: MessageId) -> MessageStatus:
         """Return the status of a message, and the predecessors that it waits for."""
 
-    def passed_us(self) -> int:
+    def horizon_us(self) -> int:
         """Return the horizon: deadlines up to it have passed, however the clock is set."""
         return self._horizon_us
 

@@ -73,7 +73,7 @@ class Vector(Order):
     def has_delivered(self, message: MessageId) -> bool:
         return self._waiting.delivered.get(message[0], 0) >= message[1]
 
-    def reached(self, origin: NodeId) -> int:
+    def entry_of(self, origin: NodeId) -> int:
         return self._waiting.delivered.get(origin, LONG_AGO)
 
     def restore(self, rows: Rows) -> None:

@@ -213,7 +213,7 @@ class Retention(Dissemination):
         if answer.gone and self._is_plausible(answer.gone):
             if answer.gone[self._self] > self._clock[self._self]:
                 self._find_out(out)
-            self._pass_over(answer.gone, out)
+            self._skip(answer.gone, out)
         if source == self._state.asked:
             self._ask_next(out)
 
@@ -298,7 +298,7 @@ class Retention(Dissemination):
 
     # ---- skipping -------------------------------------------------------------------------------
 
-    def _pass_over(self, gone: Sequence[int], out: CubeOutbox) -> None:
+    def _skip(self, gone: Sequence[int], out: CubeOutbox) -> None:
         """Skip all undelivered messages of the closed set `gone`."""
         clock, lost, count = self._clock, list[Entry](), 0
         for origin, last in enumerate(gone):

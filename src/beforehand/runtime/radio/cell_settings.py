@@ -80,7 +80,7 @@ class Stations(msgspec.Struct, frozen=True):
     segments: dict[str, Segment]
     wires: tuple[tuple[str, str], ...]
 
-    def neighbours(self, name: str) -> list[str]:
+    def peers_of(self, name: str) -> list[str]:
         """Return the stations that a wire connects with this one."""
         return [b if a == name else a for a, b in self.wires if name in (a, b)]
 

@@ -64,7 +64,7 @@ class ReliableChannel:
         self.peer = peer
         self._incarnation = incarnation
         self._on_frame = on_frame
-        self._theirs = 0
+        self._peer_incarnation = 0
         # Parts sent on this link, or acknowledged before it came up.
         self._sent = 0
         self._sent_ever = 0
@@ -89,7 +89,7 @@ class ReliableChannel:
         self._kept_bytes += len(frame)
         if self._kept_bytes > WIRE_BYTES_MAX:
             problem = f"station `{self.peer}` is away, and {self._kept_bytes:,} bytes wait"
-            raise InputError(problem, hint="stations do not fail: bring it back, or restart all")
+            raise InputError(problem, hint="bring that station back, or restart all stations")
         for start in range(0, len(frame), PART_BYTES):
             end = start + PART_BYTES
             self._kept.append((frame[start:end], end >= len(frame)))
@@ -97,7 +97,11 @@ class ReliableChannel:
     def on_link(self, is_up: bool) -> bytes | None:
         """Return the hello to send on link-up; None on link-down."""
         self._is_met = False
-        return _encode(Hello(self._incarnation, self._theirs, self._received)) if is_up else None
+        return (
+            _encode(Hello(self._incarnation, self._peer_incarnation, self._received))
+            if is_up
+            else None
+        )
 
     def next_parts(self) -> Iterator[bytes]:
         """Yield the parts to send now; each counts as sent once it is taken."""
@@ -144,12 +148,12 @@ class ReliableChannel:
             problem = f"station `{self.peer}` knows an earlier incarnation of this one"
             hint = "a station cannot rejoin alone: restart all stations of the tree"
             raise InputError(problem, hint=hint)
-        if self._theirs and hello.incarnation != self._theirs:
+        if self._peer_incarnation and hello.incarnation != self._peer_incarnation:
             problem = "it was restarted and lost the state of the channel"
             raise RemoteError(problem, where=self.peer)
         if hello.known == 0 and hello.received:
             raise RemoteError("it acknowledges parts of an unknown incarnation", where=self.peer)
-        self._theirs = hello.incarnation
+        self._peer_incarnation = hello.incarnation
         self._drop(hello.received)
         self._sent = hello.received
         self._acknowledged = self._received

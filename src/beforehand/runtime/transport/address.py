@@ -48,7 +48,7 @@ def parse_all(texts: str | Sequence[str]) -> list[Address]:
     return [Address.parse(text) for text in texts]
 
 
-def neighbourhood(host: str) -> str:
+def limit_key(host: str) -> str:
     """Return the key under which connections count towards a limit per address.
 
     For IPv6 it is the /64 prefix, because one machine usually owns all addresses of a /64.

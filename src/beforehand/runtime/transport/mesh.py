@@ -20,7 +20,7 @@ from beforehand.errors import LocalError
 from beforehand.runtime.crypto.handshake import Handshake, Introduction
 from beforehand.runtime.crypto.keys import GroupKey, MemberKey
 from beforehand.runtime.crypto.trust import Trust
-from beforehand.runtime.transport.address import Address, neighbourhood
+from beforehand.runtime.transport.address import Address, limit_key
 from beforehand.runtime.transport.dialer import Dialer
 from beforehand.runtime.transport.disconnects import Disconnect, LinkCounters
 from beforehand.runtime.transport.limits import DEFAULTS, Limits
@@ -31,7 +31,7 @@ from beforehand.runtime.transport.records import CLOSING
 if TYPE_CHECKING:
     from beforehand.runtime.transport.discovery import Discovery
 
-GREETINGS_MAX = 4096
+HELLOS_MAX = 4096
 """The most recent hellos, none of which is answered again (replay protection)."""
 DISCONNECTS_MAX = 64
 """The most recent disconnects that are kept for `disconnects`."""
@@ -92,7 +92,7 @@ class Mesh:
         self._rivals: dict[str, Link] = {}
         """New connections that wait while the old link of the same peer is pinged."""
         self._open: set[Link] = set()
-        self._greetings: dict[bytes, None] = {}
+        self._hellos: dict[bytes, None] = {}
         self._shunned: dict[str, float] = {}
         self._disconnects: deque[Disconnect] = deque(maxlen=DISCONNECTS_MAX)
         self._listener = Listener(lambda: self._new_link(is_dialer=False))
@@ -241,7 +241,7 @@ class Mesh:
         self._open.add(link)
         if link.is_dialed or not self._is_running:
             return self._is_running
-        link.place = neighbourhood(link.address.host)
+        link.place = limit_key(link.address.host)
         come = [other for other in self._open if other.state is not LinkState.ENDED]
         come = [other for other in come if not other.is_dialed]
         if sum(other.place == link.place for other in come) > (
@@ -259,11 +259,11 @@ class Mesh:
         return oldest is not link
 
     def is_replay(self, hello: bytes) -> bool:
-        if hello in self._greetings:
+        if hello in self._hellos:
             return True
-        self._greetings[hello] = None
-        if len(self._greetings) > GREETINGS_MAX:
-            del self._greetings[next(iter(self._greetings))]
+        self._hellos[hello] = None
+        if len(self._hellos) > HELLOS_MAX:
+            del self._hellos[next(iter(self._hellos))]
         return False
 
     def on_introduced(self, link: Link, peer: Introduction) -> None:
@@ -272,7 +272,7 @@ class Mesh:
             link.end("own_address", "we dialed ourselves")
         elif not self._trust.meet(peer.name, peer.public):
             is_bound = self._trust.key_of(peer.name) is not None
-            why = "is bound to another key" if is_bound else "is one name more than we keep"
+            why = "is bound to another key" if is_bound else "is one name more than this node keeps"
             link.end("wrong_name", f"`{peer.name}` {why}")
         elif self._shunned.get(peer.name, 0) > asyncio.get_running_loop().time():
             link.end("shunned", f"`{peer.name}` reconnects too soon")

@@ -14,14 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beforehand.kernels.cells import air as twin
-from beforehand.kernels.cells import hearing
+from beforehand.kernels.cells import hearing, places
 from beforehand.kernels.cells.hearing import EVERYBODY, NOWHERE
 from beforehand.sim.cells.spec import CellsSpec, Point
 from beforehand.sim.cells.tally import FATES, KINDS
 from beforehand.sim.contacts.links import FOREVER_US
 from beforehand.sim.grid_index import GridIndex
-from beforehand.sim.radio import STREAM, Air
-from beforehand.sim.radio_play import MACS
+from beforehand.sim.radio import MACS, STREAM, Air
 from beforehand.sim.streams import stream_key
 
 Ints = NDArray[np.int64]
@@ -29,6 +28,7 @@ Request = tuple[int, int, int, int]
 """Node, bytes, target or `EVERYBODY`, kind."""
 
 FRAMES_START = 1 << 12
+NEIGHBOURS_START = 1 << 4
 NEVER_US = -1
 
 
@@ -166,8 +166,9 @@ class CompiledChannel:
         self.frames = 0
         nodes, radio = spec.nodes, spec.radio
         self._radio = radio
-        self._places = GridIndex(nodes, spec.range_m)
-        neighbours, degree = np.zeros((nodes, nodes), np.int64), np.zeros(nodes, np.int64)
+        self._places = places.make_places(nodes, spec.range_m)
+        neighbours = np.zeros((nodes, min(nodes, NEIGHBOURS_START)), np.int64)
+        degree = np.zeros(nodes, np.int64)
         self._state = twin.new_state(neighbours, degree, FRAMES_START, nodes + 1)
         self._hearing = hearing.new_hearing(spec.stations, nodes, len(KINDS), FRAMES_START)
         self._rules = twin.Rules(
@@ -234,16 +235,19 @@ class CompiledChannel:
         self._hearing.cell[host], self._hearing.entered[host] = station, self.frames
 
     def move(self, node: int, at: Point | None) -> None:
-        before = self._places.neighbours[node].copy()
         if at is None:
-            self._places.remove(node)
-        else:
-            self._places.move(node, *at)
-        after = self._places.neighbours[node]
-        if before != after:
-            known = set(before)
-            for peer in known.symmetric_difference(after):
-                hearing.change(self._state, node, peer, peer not in known)
+            places.remove(self._state, self._places, node)
+            return
+        while not places.move(self._state, self._places, node, *at):
+            self._widen()
+
+    def _widen(self) -> None:
+        """Double the room for neighbours."""
+        state = self._state
+        self._state = state._replace(
+            neighbours=np.hstack((state.neighbours, np.zeros_like(state.neighbours))),
+            audience=np.hstack((state.audience, np.zeros_like(state.audience))),
+        )
 
     def read(self) -> tuple[Ints, Ints]:
         return self._hearing.counts.copy(), self._hearing.heard.copy()

@@ -47,21 +47,40 @@ def tree(stations: int) -> tuple[tuple[int, int], ...]:
     return tuple(edges)
 
 
-def nearest(stations: Sequence[Point], at: Point, range_m: float) -> int | None:
-    """Return the nearest station in range, or None; of two, the first."""
-    best_m2, best = range_m**2, None
-    for station, place in enumerate(stations):
-        apart_m2 = (at[0] - place[0]) ** 2 + (at[1] - place[1]) ** 2
-        if apart_m2 < best_m2 or (best is None and apart_m2 == best_m2):
-            best_m2, best = apart_m2, station
-    return best
+class StationGrid:
+    """The positions of all stations, with an index of those that may be in range of a position."""
+
+    def __init__(self, at: Sequence[Point], range_m: float) -> None:
+        self.at = at
+        self.range_m = range_m
+        # A square is wider than the range by more than any rounding. So all stations in range of a
+        # position are in its square or in one next to it.
+        self._square_m = 1.001 * range_m
+        self._near: dict[tuple[int, int], list[tuple[int, float, float]]] = {}
+        for station, (x_m, y_m) in enumerate(at):
+            column, row = self._square(x_m, y_m)
+            for x in (column - 1, column, column + 1):
+                for y in (row - 1, row, row + 1):
+                    self._near.setdefault((x, y), []).append((station, x_m, y_m))
+
+    def nearest(self, x_m: float, y_m: float) -> int | None:
+        """Return the nearest station in range, or None; of two, the first."""
+        best_m2, best = self.range_m**2, None
+        for station, station_x_m, station_y_m in self._near.get(self._square(x_m, y_m), ()):
+            apart_m2 = (x_m - station_x_m) ** 2 + (y_m - station_y_m) ** 2
+            if apart_m2 < best_m2 or (best is None and apart_m2 == best_m2):
+                best_m2, best = apart_m2, station
+        return best
+
+    def is_in_range(self, station: int, x_m: float, y_m: float) -> bool:
+        at = self.at[station]
+        return (x_m - at[0]) ** 2 + (y_m - at[1]) ** 2 <= self.range_m**2
+
+    def _square(self, x_m: float, y_m: float) -> tuple[int, int]:
+        return int(x_m // self._square_m), int(y_m // self._square_m)
 
 
-def is_in_range(one: Point, other: Point, range_m: float) -> bool:
-    return (one[0] - other[0]) ** 2 + (one[1] - other[1]) ** 2 <= range_m**2
-
-
-def place_hosts(spec: CellsSpec, seed: int, stations: Sequence[Point]) -> list[Point]:
+def place_hosts(spec: CellsSpec, seed: int, stations: StationGrid) -> list[Point]:
     """Return the positions of hosts. They are drawn by key: a host's place does not depend on the
     number of others."""
     if spec.hosts_at is not None:
@@ -70,7 +89,7 @@ def place_hosts(spec: CellsSpec, seed: int, stations: Sequence[Point]) -> list[P
     return [_place(spec, mix(key, host), host, stations) for host in range(spec.hosts)]
 
 
-def _place(spec: CellsSpec, key: int, host: int, stations: Sequence[Point]) -> Point:
+def _place(spec: CellsSpec, key: int, host: int, stations: StationGrid) -> Point:
     """Return a uniform position in the disc of a station, nearer to it than to all other stations.
 
     A position that is nearer to another station is rejected and drawn again. These parts of the
@@ -78,13 +97,13 @@ def _place(spec: CellsSpec, key: int, host: int, stations: Sequence[Point]) -> P
     attempt = 0
     while True:
         if spec.placement == "cells":
-            station = host % len(stations)
+            station = host % len(stations.at)
         else:
-            station = int(unit(key, attempt, 2) * len(stations))
+            station = int(unit(key, attempt, 2) * len(stations.at))
         radius_m = spec.range_m * sqrt(unit(key, attempt, 0))
         angle = 2 * pi * unit(key, attempt, 1)
-        x_m, y_m = stations[station]
+        x_m, y_m = stations.at[station]
         at = (x_m + radius_m * cos(angle), y_m + radius_m * sin(angle))
-        if nearest(stations, at, spec.range_m) == station:
+        if stations.nearest(*at) == station:
             return at
         attempt += 1

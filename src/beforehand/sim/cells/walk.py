@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import cos, hypot, pi, sin
 
-from beforehand.sim.cells.layout import nearest, place_hosts
+from beforehand.sim.cells.layout import StationGrid, place_hosts
 from beforehand.sim.cells.spec import CellsSpec, Point
 from beforehand.sim.streams import mix, stream_key, unit
 
@@ -16,10 +15,9 @@ ATTEMPTS_MAX = 64
 class Walker:
     """Holds the position of each host in `at`, and moves it with `step`."""
 
-    def __init__(self, spec: CellsSpec, seed: int, stations: Sequence[Point]) -> None:
+    def __init__(self, spec: CellsSpec, seed: int, stations: StationGrid) -> None:
         self.at = place_hosts(spec, seed, stations)
         self._stations = stations
-        self._range_m = spec.range_m
         self._stays_covered = spec.walk.stays_covered
         self._step_m = spec.walk.speed_m_s * spec.walk.step_us / 1e6
         self._steps_per_leg = max(1, spec.walk.turn_us // spec.walk.step_us)
@@ -58,7 +56,7 @@ class Walker:
         for attempt in range(self._attempts[host], self._attempts[host] + ATTEMPTS_MAX):
             angle = 2 * pi * unit(key, attempt)
             ahead = (x_m + self._step_m * cos(angle), y_m + self._step_m * sin(angle))
-            if not self._stays_covered or nearest(self._stations, ahead, self._range_m) is not None:
+            if not self._stays_covered or self._stations.nearest(*ahead) is not None:
                 self._attempts[host] = attempt
                 return ahead
         return x_m, y_m

@@ -23,7 +23,7 @@ from beforehand.protocols.contract.outbox import LossKind
 from beforehand.protocols.contract.tables import Store
 from beforehand.protocols.mobile.systems import SYSTEMS, System
 from beforehand.sim.cells.channel import NEVER_US, AirStep, open_channel
-from beforehand.sim.cells.layout import is_in_range, lattice, nearest, tree
+from beforehand.sim.cells.layout import StationGrid, lattice, tree
 from beforehand.sim.cells.result import CellsRun, Outage, Sample
 from beforehand.sim.cells.spec import CellsSpec
 from beforehand.sim.cells.tally import RADIO, WIRE, Tally
@@ -57,10 +57,11 @@ class World:
 
     def __init__(self, spec: CellsSpec, seed: int, system: System) -> None:
         self._spec, self._seed, self._system = spec, seed, system
-        self._stations_at = spec.stations_at or lattice(spec.stations, spec.range_m)
+        at = spec.stations_at or lattice(spec.stations, spec.range_m)
+        self._stations = StationGrid(at, spec.range_m)
         self._edges = tree(spec.stations) if spec.edges is None else spec.edges
         self._wires = Wires(spec.wiring, self._edges)
-        self._walker = Walker(spec, seed, self._stations_at)
+        self._walker = Walker(spec, seed, self._stations)
         self._channel = open_channel(spec, seed)
         self._tally = Tally(spec.nodes)
         self._log = Log()
@@ -85,8 +86,8 @@ class World:
         self._has_answered: set[int] = set()
         self._heap: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
         self._ticket = 0
-        for node, at in enumerate(self._stations_at):
-            self._channel.move(node, at)
+        for node, place in enumerate(at):
+            self._channel.move(node, place)
         self._plan()
 
     def _station(self, node: int) -> Driver[Any]:
@@ -216,9 +217,9 @@ class World:
         spec, at = self._spec, self._walker.at[node - self._spec.stations]
         cell = self._cells[node]
         stays = cell != NOWHERE and spec.choice == "stay"
-        if stays and is_in_range(at, self._stations_at[cell], spec.range_m):
+        if stays and self._stations.is_in_range(cell, *at):
             return
-        found = nearest(self._stations_at, at, spec.range_m)
+        found = self._stations.nearest(*at)
         if found is None:
             self._away[node] = self._now_us
         self._enter(node, NOWHERE if found is None else found)

@@ -31,14 +31,14 @@ class Evictions:
         now_us: returns the time of the world, which differs from the clock of the node.
         """
         # Weakly, because a run leaves no reference cycles.
-        tell, weak = type(order).on_evict, weakref.proxy(order)
+        evict, weak = type(order).on_evict, weakref.proxy(order)
 
         def on_evict(local_us: int, ids: Iterable[MessageId], out: Outbox[Any]) -> None:
             for origin, seq in ids:
                 # A full buffer removes expired messages first: those are not evicted.
                 if not weak.expires or seq > local_us:
                     self._rows.extend((now_us(), node, origin, seq))  # type: ignore[arg-type]
-            tell(weak, local_us, ids, out)
+            evict(weak, local_us, ids, out)
 
         order.on_evict = on_evict  # type: ignore[assignment,method-assign]
 

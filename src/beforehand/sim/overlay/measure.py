@@ -9,9 +9,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from beforehand.events import BROADCAST, DELIVER, RECEIVE
+from beforehand.events import BROADCAST, COLUMNS, DELIVER, RECEIVE
 from beforehand.kernels.verify.causality import find_violations, index_log
-from beforehand.sim.overlay.world import Columns, Law, OverlayRun, OverlaySpec, System, run_compiled
+from beforehand.sim.overlay.twin import run_compiled
+from beforehand.sim.overlay.world import Columns, Law, OverlayRun, OverlaySpec, System
 
 Longs = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -78,8 +79,8 @@ class OverlayMeasure(msgspec.Struct, frozen=True):
     - most_packed: the most messages that a node sent in one packet"""
 
 
-def run_case(case: OverlayCase) -> Iterator[tuple[OverlayMeasure, Columns]]:
-    """Run the case, and yield the measures and the event log of each of its runs."""
+def run_case(case: OverlayCase) -> Iterator[tuple[OverlayMeasure, OverlayRun]]:
+    """Run the case, and yield the measures and the result of each of its runs."""
     pairs: Bools | None = None
     for system, payload_bytes in case.runs:
         spec = OverlaySpec(
@@ -92,7 +93,7 @@ def run_case(case: OverlayCase) -> Iterator[tuple[OverlayMeasure, Columns]]:
         result = run_compiled(spec, case.seed)
         if pairs is None:
             pairs = _came_in_pairs(spec, result)
-        yield measure_overlay(spec, case.seed, result, pairs), result.events
+        yield measure_overlay(spec, case.seed, result, pairs), result
 
 
 def measure_overlay(
@@ -142,7 +143,8 @@ def count_violations(events: Columns) -> int:
     """Return the number of deliveries out of causal order, twice or of unknown messages."""
     kind = events["kind"]
     rows = np.flatnonzero((kind == BROADCAST) | (kind == DELIVER))
-    node, origin, seq = (events[name][rows] for name in ("node", "origin", "seq"))
+    names = ("node", "origin", "seq")
+    node, origin, seq = (events[name][rows].astype(COLUMNS[name], copy=False) for name in names)
     history = index_log(node, kind[rows] == BROADCAST, origin, seq)
     return len(find_violations(history).row)
 
@@ -163,9 +165,9 @@ def _times_of(spec: OverlaySpec, events: Columns) -> Times:
     kind, t_us = events["kind"], events["t_us"]
     node, message = events["node"], _message(spec, events)
     shape = (spec.nodes, spec.nodes * spec.messages)
-    start_us = np.full(shape[1], NEVER, np.int64)
+    start_us = np.full(shape[1], NEVER, t_us.dtype)
     start_us[message[kind == BROADCAST]] = t_us[kind == BROADCAST]
-    receive_us, deliver_us = np.full(shape, NEVER, np.int64), np.full(shape, NEVER, np.int64)
+    receive_us, deliver_us = np.full(shape, NEVER, t_us.dtype), np.full(shape, NEVER, t_us.dtype)
     for code, matrix in ((RECEIVE, receive_us), (DELIVER, deliver_us)):
         rows = np.flatnonzero(kind == code)
         matrix[node[rows], message[rows]] = t_us[rows]

@@ -5,7 +5,7 @@ the link (tt) and propagates (tpp). Each destination gets its own copy. The prop
 drawn for a message and a link. A packet has the delay of its last message, the one that made it
 leave. So two systems that are compared on one seed see the same network.
 
-`run` drives the cores. `run_compiled` gives the same result faster; a test compares the two.
+`run` drives the cores. `twin.run_compiled` gives the same result faster; a test compares the two.
 """
 
 from __future__ import annotations
@@ -20,20 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beforehand.errors import InputError
-from beforehand.events import BROADCAST, COLUMNS, DELIVER, RECEIVE, SEND
-from beforehand.kernels.overlay.run import simulate
-from beforehand.kernels.overlay.state import (
-    LABEL,
-    NONE,
-    PACKETS,
-    ROWS,
-    Fixed,
-    State,
-    heights_of,
-    make_rows,
-    make_state,
-)
-from beforehand.kernels.queue.heap import DUE_US_MAX, TICKETS_MAX
+from beforehand.events import BROADCAST, DELIVER, RECEIVE, SEND
+from beforehand.kernels.queue.heap import DUE_US_MAX
 from beforehand.kernels.random.laws import draw_us, travel_us
 from beforehand.protocols.contract.base import Message, MessageId, NodeId, Timer
 from beforehand.protocols.contract.driver import BroadcasterDriver
@@ -50,7 +38,6 @@ from beforehand.protocols.vcube.frames import (
     VCubeMessage,
 )
 from beforehand.protocols.vcube.node import VCube
-from beforehand.protocols.vcube.topology import NO_NODE, dimension, first_live, full_heights
 from beforehand.sim.calendar_queue import CalendarQueue
 from beforehand.sim.collector import no_collection
 from beforehand.sim.log import Log
@@ -156,29 +143,6 @@ def run(spec: OverlaySpec, seed: int, past: Past | None = None) -> OverlayRun:
         world.run()
     world.drivers.clear()  # drivers and world form a cycle, and collection was off
     return world.result()
-
-
-def run_compiled(spec: OverlaySpec, seed: int, past: Past | None = None) -> OverlayRun:
-    """Run once without the cores, with the same result."""
-    messages = spec.nodes * spec.messages
-    if messages * (1 + spec.nodes * (1 + LABEL)) > TICKETS_MAX:
-        raise InputError(
-            f"too large for one run: {spec.nodes} nodes, {messages} messages",
-            hint=f"messages x nodes may be at most {TICKETS_MAX // (1 + LABEL)}",
-        )
-    times = start_times(spec, seed)
-    state, rows = make_state(spec.nodes, messages), make_rows(spec.nodes, messages)
-    if past is not None:
-        state.past_start[:] = past.start[:-1]
-        state.past_count[:] = np.diff(past.start)
-        state.past[: len(past.origin)] = past.origin * spec.messages + past.seq - 1
-    simulate(_fixed(spec, seed, past is not None), state, rows, times)
-    past = _read_past(spec, state)
-    size, sent = int(state.counts[ROWS]), int(state.counts[PACKETS])
-    columns: Columns = rows._asdict()
-    del state, rows  # free their memory before the columns need it
-    packets = {name: columns[name][:sent] for name in PACKET_COLUMNS}
-    return OverlayRun(_read_events(spec, columns, size), packets, past)
 
 
 def start_times(spec: OverlaySpec, seed: int) -> NDArray[np.int64]:
@@ -332,62 +296,3 @@ class _World:
             "bytes": size.astype(np.int32),
             "wait_us": np.array(self._waits_us),
         }
-
-
-# ---- the compiled run ---------------------------------------------------------------------------
-
-
-def _fixed(spec: OverlaySpec, seed: int, has_past: bool) -> Fixed:
-    levels = dimension(spec.nodes)
-    live = [1 if i < spec.nodes else 0 for i in range(1 << levels)]
-    child = [
-        [NO_NODE] + [first_live(node, level, live) for level in range(1, levels + 1)]
-        for node in range(spec.nodes)
-    ]
-    root = NONE if spec.root is None else spec.root
-    children = np.array(child, np.int32)
-    is_full = root == NONE and spec.nodes == 1 << levels
-    return Fixed(
-        nodes=spec.nodes,
-        messages=spec.messages,
-        dimension=levels,
-        root=root,
-        aggregates=spec.aggregates,
-        process_us=spec.process_us,
-        transmit_us=spec.transmit_us,
-        header_bytes=HEADER_BYTES,
-        entry_bytes=ENTRY_BYTES,
-        payload_bytes=spec.payload_bytes,
-        mtu_bytes=spec.mtu_bytes,
-        law=spec.propagation.numbers(),
-        key=np.uint64(stream_key(seed, "propagation")),
-        has_past=has_past,
-        origin=np.repeat(np.arange(spec.nodes, dtype=np.int32), spec.messages),
-        child=children,
-        heights=np.empty((0, 0), np.int8) if is_full else heights_of(children, root),
-        is_full=is_full,
-        height=np.array(bytearray(full_heights(levels)), np.int8),
-    )
-
-
-def _read_past(spec: OverlaySpec, state: State) -> Past:
-    """Return the causes by index of the message; the run wrote them in broadcast order."""
-    start = np.concatenate([[0], np.cumsum(state.past_count)])
-    shift = np.repeat(state.past_start - start[:-1], state.past_count)
-    origin, seq = np.divmod(state.past[np.arange(start[-1]) + shift], np.int32(spec.messages))
-    return Past(start, origin, seq + 1)
-
-
-def _read_events(spec: OverlaySpec, columns: Columns, size: int) -> Columns:
-    """Return the event columns, and remove them from `columns`.
-
-    Otherwise a run of 1024 nodes would need its memory twice here."""
-    events = {name: columns.pop(name)[:size] for name in ("t_us", "node", "kind", "value")}
-    message = columns.pop("message")[:size]
-    if spec.messages == 1:
-        # Every seq is 1, so a broadcast view of a single 1 suffices. It saves 25 of 300 MB.
-        events["origin"], events["seq"] = message, np.broadcast_to(np.int64(1), size)
-    else:
-        events["origin"], index = np.divmod(message, np.int32(spec.messages))
-        events["seq"] = np.add(index, 1, dtype=np.int64)
-    return {name: events[name] for name in COLUMNS}

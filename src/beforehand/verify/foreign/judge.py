@@ -100,7 +100,7 @@ def judge_run(
         state = "invalid"
     elif doubts:
         state = "unknown"
-    allowed_late = PROMISES[held_to].tell_late(counts["late"], kinds[DELIVER])
+    allowed_late = PROMISES[held_to].describe_late(counts["late"], kinds[DELIVER])
     reason = _joined(doubts) if state == "unknown" else allowed_late if state == "valid" else ""
     if state == "valid" and not reason and counts:
         listed = ", ".join(f"{count:,} {kind}" for kind, count in sorted(counts.items()))

@@ -22,7 +22,7 @@ HEAD = "trip_id,arrival_time,departure_time,stop_id,stop_sequence\n"
 
 @pytest.fixture
 def town(tmp_path):
-    """A feed with some tables changed; each call makes a new one."""
+    """Return a feed with some tables changed; each call makes a new one."""
     made = iter(range(100))
     return lambda **changed: write_feed(tmp_path / f"feed{next(made)}", **changed)
 
@@ -346,16 +346,16 @@ def test_strict_mode_reads_a_clean_feed_unchanged(town):
 
 
 def test_the_service_day_and_its_trips_are_reported(town):
-    understood = read_gtfs(town()).understood
-    assert understood.facts == {
+    detected_format = read_gtfs(town()).detected_format
+    assert detected_format.facts == {
         "day": "2024-01-04",
         "trips": 3,
         "stops": 4,
         "runs": 3,
         "vehicles": 2,
     }
-    assert "--day" in understood.assumed[0]
-    assert read_gtfs(town(), day=DAY).understood.assumed == ()
+    assert "--day" in detected_format.assumed[0]
+    assert read_gtfs(town(), day=DAY).detected_format.assumed == ()
 
 
 @pytest.mark.parametrize(
@@ -369,5 +369,5 @@ def test_the_service_day_and_its_trips_are_reported(town):
 def test_every_real_feed_is_read(shared_data, feed, facts, mended):
     found = read_gtfs(shared_data / feed)
     counts = ("trips", "stops", "runs", "vehicles")
-    assert tuple(found.understood.facts[name] for name in counts) == facts
+    assert tuple(found.detected_format.facts[name] for name in counts) == facts
     assert dirt(found) == mended

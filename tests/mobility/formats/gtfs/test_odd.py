@@ -1,5 +1,5 @@
-"""Feeds that are odd in one way each: they are read as a person would, and the reader reports
-it."""
+"""Feeds that are odd in one way each: the reader reads them as a person would, and reports the
+oddity."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ def test_agencies_in_several_time_zones_were_silently_merged(tmp_path):
     agency = "agency_id,agency_timezone\na,Asia/Tokyo\nb,Europe/Paris\n"
     found = read_gtfs(write_feed(tmp_path / "feed", agency=agency), day=DAY)
     told = "all times are of one time zone, though agency.txt has `Asia/Tokyo`, `Europe/Paris`"
-    assert told in found.understood.assumed
+    assert told in found.detected_format.assumed
 
 
 def test_a_repeated_row_of_frequencies_made_every_bus_twice(tmp_path):

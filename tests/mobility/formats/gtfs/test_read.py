@@ -18,7 +18,7 @@ DEGREE_M = 6_371_008.8 * np.pi / 180
 
 @pytest.fixture
 def feed(tmp_path):
-    """A folder with the feed; a test changes what it is about."""
+    """Write the feed into a folder; a test changes the tables that it is about."""
 
     def write(**changed: str):
         return write_feed(tmp_path / "feed", **changed)

@@ -23,7 +23,7 @@ NOTHING = ((0, 0), (0, 0, 0, 0), ())
 
 
 class Bench:
-    """The station in the middle of four, and what it did in the last step."""
+    """The station in the middle of four, with the effects of its last step."""
 
     def __init__(self):
         self.core = CkStation(1, STAR)

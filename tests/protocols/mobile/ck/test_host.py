@@ -20,7 +20,7 @@ H = 7
 
 
 class Bench:
-    """A host, and what it did in the last step."""
+    """A host, with the effects of its last step."""
 
     def __init__(self):
         self.core = CkHost(H)

@@ -1,4 +1,4 @@
-"""A station of CK: to whom it sends what, what it repeats, and what all may discard."""
+"""A station of CK: its transmissions, retransmissions and discards."""
 
 from beforehand.protocols.contract.base import EVERYBODY, Message
 from beforehand.protocols.contract.outbox import Outbox
@@ -25,7 +25,7 @@ G, H = 7, 8
 
 
 class Bench:
-    """The station in the middle of three, and what it did in the last step."""
+    """The station in the middle of three, with the effects of its last step."""
 
     def __init__(self, *hosts, **pace):
         self.core = CkStation(1, LINE, Pace(**pace))

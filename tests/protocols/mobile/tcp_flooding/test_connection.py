@@ -12,7 +12,7 @@ LONG = bytes(100)
 
 
 class End:
-    """The station's end, and what it did in the last step."""
+    """The station's end, with the effects of its last step."""
 
     def __init__(self, **tcp):
         self.core = Connection(S, S, H, 1, Tcp(**tcp))

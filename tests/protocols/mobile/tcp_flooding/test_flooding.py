@@ -16,7 +16,7 @@ F, G, H = 6, 7, 8
 
 
 class Bench:
-    """A core, and what it did in the last step."""
+    """A core, with the effects of its last step."""
 
     def __init__(self, core):
         self.core = core

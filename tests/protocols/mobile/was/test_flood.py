@@ -1,4 +1,4 @@
-"""Handoffs that ask all stations: what is flooded, how far, and when all have answered."""
+"""Handoffs that ask all stations: the flooded frames, their reach, and the last answer."""
 
 from beforehand.protocols.contract.base import EVERYBODY, Message
 from beforehand.protocols.contract.outbox import Outbox
@@ -25,7 +25,7 @@ STATION, HOST = SYSTEMS["was_flood"].make_station, SYSTEMS["was_flood"].make_hos
 
 
 class Bench:
-    """Station 1 of five, with three neighbours, and what it did in the last step."""
+    """Station 1 of five, with three adjacent stations, and the effects of its last step."""
 
     def __init__(self):
         self.core = STATION(1, TREE, Pace())

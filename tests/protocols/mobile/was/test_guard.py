@@ -13,7 +13,7 @@ STRICT = {"repeats_max": 0.5, "repeats_window": 4}
 
 
 class Bench:
-    """A station with two hosts, to whom `said` messages were cast once."""
+    """A station with two hosts, to which `said` messages were transmitted once."""
 
     def __init__(self, said=1, **pace):
         self.core = Station(1, ((0, 1),), Pace(**pace))
@@ -27,7 +27,7 @@ class Bench:
         self.core.on_message(now_us, host, HostAck(1, host, Place(1, False, next)), self.out)
 
     def repeat(self, *at_us):
-        """The hosts that are there after each round of repetitions."""
+        """Return the registered hosts after each round of retransmissions."""
         there = []
         for now_us in at_us:
             self.core.on_timer(now_us, RETRY, self.out)

@@ -27,7 +27,7 @@ H, G = 7, 8
 
 
 class Bench:
-    """The station in the middle of four, and what it did in the last step."""
+    """The station in the middle of four, with the effects of its last step."""
 
     def __init__(self, **pace):
         self.core = Station(1, STAR, Pace(**pace))

@@ -1,4 +1,4 @@
-"""A host step by step: what it asks its station, what it delivers, what it remembers."""
+"""A host step by step: its requests, its deliveries and its saved state."""
 
 import pytest
 
@@ -29,7 +29,7 @@ ME = 7
 
 
 class Bench:
-    """One host and what it did in the last step."""
+    """One host, with the effects of its last step."""
 
     def __init__(self, **options):
         self.core = Host(ME, **options)

@@ -30,7 +30,7 @@ H, G = 7, 8
 
 
 class Bench:
-    """The station in the middle of three, and what it did in the last step."""
+    """The station in the middle of three, with the effects of its last step."""
 
     def __init__(self, node=1, **pace):
         self.core = Station(node, LINE, Pace(**pace))
@@ -184,7 +184,7 @@ def test_a_silent_host_that_owes_acknowledgements_is_unregistered_and_notified()
     assert bench.fire(RETRY, 5_000) == []
     bench.get(0, Relay(message(1)), 9_000)
     bench.ack(0)
-    bench.core.cell.guests[H].heard_us = 9_000
+    bench.core.cell.guests[H].last_frame_us = 9_000
     bench.fire(RETRY, 9_999)
     assert bench.kept() == [(9, 1)]
     bench.fire(RETRY, 10_000)

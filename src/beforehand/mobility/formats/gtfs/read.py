@@ -106,7 +106,9 @@ def read_gtfs(
     counted = {"trips": trips, "stops": called, "runs": runs, "vehicles": vehicles}
     facts: dict[str, int | str] = {"day": f"{date:%Y-%m-%d}"}
     facts |= {name: len(items) for name, items in counted.items()}
-    return replace(found, understood=DetectedFormat("gtfs", assumed=tuple(assumed), facts=facts))
+    return replace(
+        found, detected_format=DetectedFormat("gtfs", assumed=tuple(assumed), facts=facts)
+    )
 
 
 def _positions(

@@ -46,7 +46,7 @@ class Guest(msgspec.Struct):
     """The cell's number of the message that the host needs next. All from here on are kept."""
     next_broadcast: int
     """The sequence number of the broadcast that the station expects next from the host."""
-    heard_us: int
+    last_frame_us: int
     """When the last frame of the host arrived."""
     phase: Phase = "here"
     is_fresh: bool = False

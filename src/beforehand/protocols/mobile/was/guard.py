@@ -19,7 +19,7 @@ class Guard:
     def __init__(self, cell: Cell, pace: Pace) -> None:
         self._cell = cell
         self._pace = pace
-        self.given_up = 0
+        self.unregistered_costly = 0
         """How many hosts were unregistered because of too many retransmissions."""
         self._recent: deque[bool] = deque(maxlen=pace.repeats_window)
         """For each of the last transmissions, whether it was a retransmission."""
@@ -37,8 +37,8 @@ class Guard:
         for guest in list(self._cell.guests.values()):
             # Silence counts only while the host owes acknowledgements (correction 17). After the
             # clock was set back, it is measured from now.
-            if not self._owed(guest) or guest.heard_us > now_us:
-                guest.heard_us = now_us
+            if not self._owed(guest) or guest.last_frame_us > now_us:
+                guest.last_frame_us = now_us
             elif pace.silence_us is not None and self._is_silent(guest, now_us, pace.silence_us):
                 self._cell.unregister(guest.host)
         if self._is_too_much():
@@ -58,10 +58,10 @@ class Guard:
         if silent:
             self._cell.unregister(max(silent, key=self._owed).host)
             self._recent.clear()
-            self.given_up += 1
+            self.unregistered_costly += 1
 
     def _is_silent(self, guest: Guest, now_us: int, at_least_us: int) -> bool:
-        return guest.phase == "here" and now_us - guest.heard_us >= at_least_us
+        return guest.phase == "here" and now_us - guest.last_frame_us >= at_least_us
 
     def _owed(self, guest: Guest) -> int:
         return len(guest.catch_up) + self._cell.next - guest.next

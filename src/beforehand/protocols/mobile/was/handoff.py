@@ -82,7 +82,7 @@ class Handoff:
         if guest is not None:
             if guest.phase != "here" or guest.ses > frame.ses:
                 return
-            guest.heard_us = now_us
+            guest.last_frame_us = now_us
             if guest.ses == frame.ses:
                 self._accept(guest, out)
                 return
@@ -150,9 +150,9 @@ class Handoff:
             self._cell.unregister(frame.host)
             self._route(unknown, out)
         else:
-            self._tell(guest, frame, out)
+            self._answer_request1(guest, frame, out)
 
-    def _tell(self, guest: Guest, frame: Request1, out: Outbox[Frame]) -> None:
+    def _answer_request1(self, guest: Guest, frame: Request1, out: Outbox[Frame]) -> None:
         self._use_as_ack(guest, frame.place)
         missing = [message.id for message in guest.catch_up.values()]
         missing += [kept.message.id for _, kept in self._cell.undelivered(guest)]

@@ -171,7 +171,7 @@ class Station:
         elif (
             guest.ses == ses and guest.phase == "here"
         ):  # correction 8: nothing of another connection
-            guest.heard_us = now_us
+            guest.last_frame_us = now_us
             if isinstance(frame, HostBroadcast):
                 self._on_host_broadcast(guest, frame.message, out)
             elif frame.place.is_catching:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from beforehand.errors import InputError
 from beforehand.mobility import lines
-from beforehand.mobility.columns import CONTACTS, PLAIN, SIGHTINGS, Layout
+from beforehand.mobility.tables.columns import CONTACTS, PLAIN, SIGHTINGS, Layout
 
 Row = tuple[int, list[str]]
 """The number of a line and its fields."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 import pytest
 
 from beforehand.errors import InputError
-from beforehand.mobility.names import WHOLE
 from beforehand.mobility.read import detect, read
+from beforehand.mobility.tables.names import WHOLE
 from beforehand.mobility.trace import Trace
 
 SNAP = "9 8 1217567877\n1 1 1217573801\n13 1 1217606247\n17 1 1217617639\n48 2 1217618182\n"
@@ -43,8 +43,8 @@ def test_a_pair_before_its_time_is_not_read_as_a_time_before_its_pair(
     assert isinstance(trace, Trace)
     assert set(trace.names) == nodes
     assert trace.start_us == first_us
-    assert trace.understood is not None
-    assert any(f"a line is `{line}`" in told for told in trace.understood.assumed)
+    assert trace.detected_format is not None
+    assert any(f"a line is `{line}`" in told for told in trace.detected_format.assumed)
 
 
 @pytest.mark.parametrize(
@@ -101,8 +101,8 @@ def test_the_named_columns_decide_where_the_content_cannot(tmp_path):
 )
 def test_sightings_in_the_documented_order_are_still_read(tmp_path, text):
     trace = read(written(tmp_path, text))
-    assert trace.understood is not None
-    assert "a line is `time a b`" in trace.understood.assumed[0]
+    assert trace.detected_format is not None
+    assert "a line is `time a b`" in trace.detected_format.assumed[0]
 
 
 def test_a_number_in_two_spellings_is_not_two_nodes(tmp_path):
@@ -131,9 +131,9 @@ a contact +200 +300 2 3 9600
         ("1", "2", "3"),
         [[0, 1, 0, 100_000_000], [1, 2, 200_000_000, 300_000_000]],
     )
-    assert trace.understood is not None
-    assert trace.understood.format == "ion"
-    assert "1 of 3 contacts are planned in one direction" in trace.understood.assumed[0]
+    assert trace.detected_format is not None
+    assert trace.detected_format.format == "ion"
+    assert "1 of 3 contacts are planned in one direction" in trace.detected_format.assumed[0]
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from beforehand.errors import InputError
-from beforehand.mobility import aliases
 from beforehand.mobility.detected_format import DetectedFormat
+from beforehand.mobility.tables import aliases
 
 POSITIONS, CONTACTS, SIGHTINGS = "csv", "contacts", "sociopatterns"
 TIMES = ("time", "start", "end", "duration")
@@ -63,7 +63,7 @@ class Layout:
         name = self.header[self.at[role]].casefold()
         return role in (self.units_us or {}) or any(word in name for word in ("sec", "unix"))
 
-    def understood(self, assumed: Sequence[str] = ()) -> DetectedFormat:
+    def detected_format(self, assumed: Sequence[str] = ()) -> DetectedFormat:
         if not self.header:
             columns = {role: f"column {index + 1}" for role, index in self.at.items()}
             roles = {index: role for role, index in self.at.items()}

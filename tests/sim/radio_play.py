@@ -10,13 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beforehand.kernels.cells import air as kernel
-from beforehand.sim.radio import STREAM, Air, Radio, Signal
+from beforehand.sim.radio import MACS, STREAM, Air, Radio, Signal
 from beforehand.sim.streams import stream_key
 
 Ints = NDArray[np.int64]
 
-MACS = ("dcf", "csma", "none")
-"""The MACs in the numbering of `kernels.cells.air`."""
 ROWS_MAX = 1 << 16
 """The size of the compiled run's log, which is emptied when it is full."""
 

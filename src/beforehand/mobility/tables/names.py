@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from beforehand.errors import InputError
-from beforehand.mobility import lines, table
+from beforehand.mobility import lines
+from beforehand.mobility.tables import table
 
 WHOLE = re.compile(r"(-?[0-9]+)\.0+")
 

@@ -1,4 +1,4 @@
-"""Headers are believed: by whatever name and in whatever order, the same file is read."""
+"""Headers decide: the same file is read under any known names and in any order."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from beforehand.errors import InputError
-from beforehand.mobility import aliases
-from beforehand.mobility.columns import resolve
 from beforehand.mobility.read import read
+from beforehand.mobility.tables import aliases
+from beforehand.mobility.tables.columns import resolve
 
 MARKS = st.sampled_from([",", ";", "\t", "|", "  "])
 NAMES = {
@@ -115,15 +115,17 @@ def test_no_column_name_has_two_meanings():
     ("header", "ignored"), [("node,t,x,y,speed", ("speed",)), ("t,i,j,Ci,Cj", ("Ci", "Cj"))]
 )
 def test_unused_columns_are_reported(header, ignored):
-    assert resolve(header.split(","), "f:1").understood().ignored == ignored
+    assert resolve(header.split(","), "f:1").detected_format().ignored == ignored
 
 
 def test_the_detected_format_is_reported_as_text_and_as_data():
-    understood = resolve(["Source", "Target", "begin", "dur", "rssi"], "f:1").understood(["x"])
-    assert understood.sentences() == [
+    detected_format = resolve(["Source", "Target", "begin", "dur", "rssi"], "f:1").detected_format(
+        ["x"]
+    )
+    assert detected_format.sentences() == [
         "read as contacts: a from `Source`, b from `Target`, start from `begin`, "
         "duration from `dur`",
         "columns ignored: `rssi`",
         "assumed: x",
     ]
-    assert understood.as_json()["columns"]["start"] == "begin"
+    assert detected_format.as_json()["columns"]["start"] == "begin"

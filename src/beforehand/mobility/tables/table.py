@@ -12,8 +12,8 @@ from pathlib import Path
 
 from beforehand.errors import InputError
 from beforehand.mobility import lines
-from beforehand.mobility.columns import HINT, PLAIN, TIMES, Layout, resolve
-from beforehand.mobility.plausible import plain_layout
+from beforehand.mobility.tables.columns import HINT, PLAIN, TIMES, Layout, resolve
+from beforehand.mobility.tables.plausible import plain_layout
 
 MARKS = (",", ";", "\t", "|")
 SPACE = " "

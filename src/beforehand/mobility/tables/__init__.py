@@ -1,0 +1,1 @@
+"""Read text tables: separator, header, columns by any known name, and doubts about them."""
