@@ -56,7 +56,7 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
 
 def part(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a function that is inlined into such a kernel."""
-    return _once_for_constants(_compiled(function, **UNCOUNTED, **PART))
+    return _once_for_integers(_compiled(function, **UNCOUNTED, **PART))
 
 
 def cold(function: Callable[P, R]) -> Callable[P, R]:
@@ -65,22 +65,29 @@ def cold(function: Callable[P, R]) -> Callable[P, R]:
 
     A function that is inlined at several places, in functions that are inlined in turn, is
     optimised at each of them: that made most of the compilation of the contact world."""
-    return _once_for_constants(_compiled(function, **UNCOUNTED, **UNWRAPPED))
+    return _once_for_integers(_compiled(function, **UNCOUNTED, **UNWRAPPED))
 
 
-def _once_for_constants(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile a function once for all constants that compiled code passes to it.
+def _once_for_integers(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile a function once for all sizes of integers, and all constants, that compiled code
+    passes to it.
 
-    Numba has a type for each constant, and would compile `add_row` eleven times."""
+    Numba has a type for each of them, and would compile `add_row` eleven times."""
     dispatcher: Any = function
     if not SETTINGS.DISABLE_JIT:
         template = dispatcher.get_call_template
 
         def get_call_template(args: tuple[Any, ...], kws: dict[str, Any]) -> Any:
-            return template(tuple(map(numba.types.unliteral, args)), kws)
+            return template(tuple(map(_widened, args)), kws)
 
         dispatcher.get_call_template = get_call_template
     return function
+
+
+def _widened(kind: Any) -> Any:
+    """Return the type to which a part converts an argument."""
+    kind = numba.types.unliteral(kind)
+    return numba.types.int64 if kind == numba.types.int32 else kind
 
 
 def _compiled(function: Callable[P, R], **options: Any) -> Callable[P, R]:
