@@ -86,7 +86,8 @@ def _once_for_integers(function: Callable[P, R]) -> Callable[P, R]:
 
 def _widened(kind: Any) -> Any:
     """Return the type to which a part converts an argument."""
-    kind = numba.types.unliteral(kind)
+    unliteral: Any = numba.types.unliteral
+    kind = unliteral(kind)
     return numba.types.int64 if kind == numba.types.int32 else kind
 
 
