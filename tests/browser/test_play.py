@@ -128,6 +128,7 @@ def test_search_by_typing_selects_a_node_and_escape_selects_nothing(page):
 
 def test_a_click_on_a_node_of_the_map_selects_it(page):
     press(page, "Escape")
+    page.wait("beforehand.app.asked === null && !beforehand.app.dirty.size")  # it is drawn
     spot = page.evaluate(
         """(() => { const s = beforehand.app.stage, box = s.surface.canvas.getBoundingClientRect();
         const gap = (n, o) => Math.hypot(s.x[o] - s.x[n], s.y[o] - s.y[n]);

@@ -123,12 +123,11 @@ def test_a_key_goes_from_handoff_to_handoff(browser, pages):
 
 def test_the_tree_of_vcube_has_the_origin_in_the_middle(browser, pages):
     page = open_kind(browser, pages, "vcube")
-    gap = page.evaluate(
+    page.wait(
         """(() => { const { app, model } = beforehand, s = app.stage;
         const o = model.origin[app.state.message];
-        return Math.hypot(s.x[o] - s.left, s.y[o] - s.top); })()"""
+        return Math.hypot(s.x[o] - s.left, s.y[o] - s.top) < 1; })()"""
     )
-    assert gap < 1
     page.wait("document.getElementById('details').textContent.includes('Its packets')")
 
 

@@ -34,11 +34,12 @@ CELLS = CellsSpec(
 )
 
 
-def make_cells(folder: Path, system: str = "was") -> Path:
+def make_cells(folder: Path, system: str = "was", queue_max: int = 100) -> Path:
     """Record a run of cells, and return its log."""
     import msgspec
 
-    changes = {"system": system} | ({} if system == "was" else {"failures": ()})
+    radio = msgspec.structs.replace(CELLS.radio, queue_max=queue_max)
+    changes = {"system": system, "radio": radio} | ({} if system == "was" else {"failures": ()})
     changes |= {"walk": Walk(speed_m_s=0.0)} if system == "tcp_flooding" else {}
     folder.mkdir(exist_ok=True)
     record_run(system, msgspec.structs.replace(CELLS, **changes), 1, folder)

@@ -13,6 +13,7 @@ from beforehand.play.encode import Clock
 from beforehand.play.foreign import foreign_run
 from beforehand.play.gather import gather_run
 from beforehand.play.layout import STEP_US, places_of
+from beforehand.sim.drift import Drift, simulate
 from beforehand.verify.node_logs import read_merges
 from beforehand.verify.verdict import verify_events
 from tests.play.kinds import (
@@ -94,7 +95,7 @@ def test_cells_agree_with_the_log_of_each_system(tmp_path, system):
 
 
 def test_phases_and_frames_of_cells_equal_their_tables(tmp_path):
-    log = make_cells(tmp_path / "was")
+    log = make_cells(tmp_path / "was", queue_max=2)
     run = gather_run(log)
     start = Clock(run).start_us
     phases = pq.read_table(log.with_name("phases.parquet")).to_pylist()
@@ -115,7 +116,7 @@ def test_phases_and_frames_of_cells_equal_their_tables(tmp_path):
     on_air = frames[frames.airtime_us >= 0]
     counts = ask_model(tmp_path, run, "kind.countFrames(() => true)")
     assert counts["sent"] == len(on_air) > 1000
-    assert counts["thrown"] == len(frames) - len(on_air)
+    assert counts["thrown"] == len(frames) - len(on_air) > 0
     assert counts["unknown"] == int((on_air.received < 0).sum())
     assert counts["collided"] == int(on_air.collided.clip(lower=0).sum()) > 0
     assert counts["received"] == int(on_air.received.clip(lower=0).sum())
@@ -196,8 +197,23 @@ def test_late_deliveries_of_an_observer_are_those_of_the_vector_clocks(tmp_path)
     assert len(run.violations.t_us) == late
     assert late > 0
     assert run.verdict == "invalid"
-    words = "model.proofs(model.wrong.message[0]).map((p) => [p.chain.length, p.follower >= 0])"
-    assert ask_model(tmp_path, run, words) == [[4, True]]
+    wrong = next(
+        at
+        for at, row in enumerate(rows)
+        if any(r["past"][row["process"]] >= row["past"][row["process"]] for r in rows[:at])
+    )
+    process, own = rows[wrong]["process"], rows[wrong]["past"][rows[wrong]["process"]]
+    effect = next(r for r in rows if r["past"][process] >= own and r is not rows[wrong])
+    words = """model.proofs(model.wrong.message[0]).map((p) => [p.chain.length,
+      model.names[p.node], +model.names[model.origin[p.follower]], p.before <= p.t])"""
+    assert ask_model(tmp_path, run, words) == [[4, "observer", effect["process"], True]]
+
+
+def test_the_recorded_arrivals_of_an_observer_are_those_of_the_run(tmp_path):
+    rows = pq.read_table(make_observed(tmp_path, messages=600)).to_pylist()
+    arrival = simulate(Drift(messages=600, processes=6, seed=2)).arrival
+    found = sorted((r["delivered_at"] - r["waited_us"]) // 1000 for r in rows)
+    assert found == sorted(arrival[arrival >= 0].tolist())
 
 
 def levels(lines, spoken):

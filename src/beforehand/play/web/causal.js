@@ -13,6 +13,7 @@ export const KIND = {
     model.tickOf = (t) => Math.abs(Math.round(t / step)).toLocaleString("en");
     units.span = (ms) => (ms < step ? "no place" : `${Math.round(ms / step)} place${ms >= 2 * step ? "s" : ""}`);
     if (labels.length) model.title = (m) => (labels[m] ? `${model.names[model.origin[m]] ?? "?"}: ${labels[m]}` : plain(m));
+    if (model.extra.noun === "event") model.words = { message: "Event", by: "At ", does: "has" };
     document.querySelector(".spacetime h2").textContent = "Causal order, no clock";
     for (const item of document.querySelectorAll("#st-legend .no-sender-only")) item.textContent = "dashed: from the broadcast, way unknown";
     $("st-legend").append(h("li", {}, "x: longest chain of causes, not time"), causal.gaps.t.length ? h("li", {}, "dotted: missing from the log") : "");

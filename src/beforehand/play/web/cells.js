@@ -225,6 +225,7 @@ function frames(inspector, { sent, thrown, received, collided, deaf, unknown }, 
 }
 
 function addLegend() {
+  document.body.classList.add("long-legend");
   const item = (sign, text) => h("li", {}, h("i", { class: sign }), text);
   document.getElementById("legend").append(item("station", "station"), item("handoff", "handoff (h)"), item("frame", "frame"), item("collision", "collision"));
 }

@@ -108,8 +108,8 @@ export class Inspector {
       this.why(model.recNode[rows[0]], m, t)));
     const wrongs = [...model.wrong.t.keys()].filter((i) => model.wrong.message[i] === m);
     return [
-      this.head("Message", model.title(m), () => app.select({ message: -1 })),
-      h("p", { class: "lead" }, m < model.spoken ? "Broadcast by " : "No broadcast in the log, origin ", this.nodeLink(origin), `${m < model.spoken ? " at" : "; first seen at"} ${model.clock(model.sent[m])}`,
+      this.head(model.words.message, model.title(m), () => app.select({ message: -1 })),
+      h("p", { class: "lead" }, m < model.spoken ? model.words.by : "No broadcast in the log, origin ", this.nodeLink(origin), `${m < model.spoken ? " at" : "; first seen at"} ${model.clock(model.sent[m])}`,
         spread.deadline === NEVER ? "." : `, until ${model.clock(spread.deadline)}.`, ` Now ${state}.`),
       this.figures([["have it", t < model.sent[m] ? 0 : has + 1, "has"], ["wait", waits.length, "waits"], ["reached", (reached.length + 1).toLocaleString("en")]]),
       spreadChart(model, app, spread, t),
@@ -128,7 +128,7 @@ export class Inspector {
     const { model, app } = this, proof = app.proofs.find(({ chain }) => chain.length);
     if (!proof) return null;
     const step = ({ t, node, message, isBroadcast }, i) => h("button", { class: "link step", onclick: () => app.seek(t) },
-      `${i + 1}. ${model.names[node] ?? node} ${isBroadcast ? "broadcasts" : "delivers"} ${message < 0 ? "?" : model.title(message)}`, h("small", {}, model.clock(t)));
+      `${i + 1}. ${model.names[node] ?? node} ${isBroadcast ? model.words.does : "delivers"} ${message < 0 ? "?" : model.title(message)}`, h("small", {}, model.clock(t)));
     return h("section", { class: "tour" }, h("h3", {}, `The proof, at ${model.names[proof.node]}`), h("ol", {}, proof.chain.map((at, i) => h("li", {}, step(at, i)))));
   }
 

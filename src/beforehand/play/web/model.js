@@ -18,6 +18,7 @@ export class Model {
     this.extra = head.extra;
     /** A kind without a clock of its day sets how times and lines of an axis are called. */
     this.clockOf = this.tickOf = null;
+    this.words = { message: "Message", by: "Broadcast by ", does: "broadcasts" };
     this.columns = c;
     this.wrongWords = head.wrong_words?.length ? head.wrong_words : WRONG_WORDS;
     this.head = head;

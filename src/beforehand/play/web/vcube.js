@@ -152,6 +152,7 @@ function cross(g, colours, stage, node) {
 }
 
 function addLegend() {
+  document.body.classList.add("long-legend");
   const item = (classes, text) => h("li", {}, h("i", { class: `packet ${classes}` }), text);
   document.getElementById("legend").append(item("", "packet under way"), item("full", "with the number of its messages"));
 }
