@@ -1,7 +1,9 @@
 """Play shipped scenarios of contacts with both engines: equal logs, and the CPU seconds of each.
 
-`python benchmarks/bench_twin_scenarios.py [city-bus ostermalm quick]`; one JSON line for each. The
-seconds are those of the runs with their logs, and those of the verdict and the summary of the log.
+`python benchmarks/bench_twin_scenarios.py [NAME ...]`; one JSON line for each, by default for all
+shipped scenarios of contacts that need no file of yours. The seconds are those of the runs with
+their logs (`twin`, `cores`), of verdict and summary of these logs, and of runs that are judged and
+measured while they go on (`streamed`).
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from beforehand.mobility.trace import Trace
 from beforehand.pipeline.contacts.plan import specs_of
 from beforehand.pipeline.experiment import read_scenario
 from beforehand.scenario.shipped import find_scenario
-from beforehand.sim.contacts.engines import play_run
+from beforehand.sim.contacts.engines import play_measured, play_run
 from beforehand.sim.contacts.run import Result, Spec
 from beforehand.sim.contacts.summary import count_violations, summarise
 from beforehand.sim.contacts.twin import refusal
@@ -46,8 +48,8 @@ def is_same(one: Result, other: Result) -> bool:
 def measure(name: str) -> dict[str, Any]:
     every = traces_of(name)
     runs = [(trace, spec) for trace, spec in every if refusal(trace, spec) is None]
-    play_run(*runs[0], "twin")
-    spent = {"twin": 0.0, "verdict_and_summary": 0.0, "cores": 0.0}
+    play_measured(*runs[0], "twin")
+    spent = {"twin": 0.0, "verdict_and_summary": 0.0, "streamed": 0.0, "cores": 0.0}
     receptions = rows = different = 0
     for trace, spec in runs:
         played: dict[str, Result] = {}
@@ -56,14 +58,20 @@ def measure(name: str) -> dict[str, Any]:
             played[engine] = play_run(trace, spec, engine).result
             spent[engine] += time.process_time() - started_s
         twin, started_s = played["twin"], time.process_time()
-        count_violations(twin.columns)
-        summarise(twin.columns, life_us=spec.life_us)
+        violations = count_violations(twin.columns)
+        summary = summarise(twin.columns, life_us=spec.life_us)
         spent["verdict_and_summary"] += time.process_time() - started_s
+        started_s = time.process_time()
+        streamed = play_measured(trace, spec, "twin")
+        spent["streamed"] += time.process_time() - started_s
+        different += streamed.violations != violations
+        different += streamed.summary["receptions"] != summary["receptions"]
         receptions += len(twin.senders)
         rows += len(twin.columns["kind"])
         different += not is_same(twin, played["cores"])
     return {
         "runs": len(runs),
+        "streamed_s_per_run": round(spent["streamed"] / len(runs), 3),
         "refused": sorted({str(refusal(*run)) for run in every} - {"None"}),
         "receptions": receptions,
         "rows": rows,
@@ -73,7 +81,7 @@ def measure(name: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    for name in sys.argv[1:] or ["quick", "city-bus", "ostermalm"]:
+    for name in sys.argv[1:] or ["quick", "plausible-clocks", "city-bus", "ostermalm"]:
         about = {"bench": "contacts_world/scenarios", "scenario": name}
         print(json.dumps({**about, **measure(name)}), flush=True)
 

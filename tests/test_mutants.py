@@ -35,6 +35,7 @@ INTERPRETED = (
     "tests/kernels/test_contacts.py",
     "tests/kernels/observer/test_drift.py",
     "tests/kernels/observer/test_reorder.py",
+    "tests/kernels/verify/test_running.py",
     "tests/kernels/verify/test_violations.py",
     "tests/mobility/test_odd_files.py",
     "tests/observe/test_state.py",

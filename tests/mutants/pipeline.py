@@ -122,8 +122,8 @@ MUTANTS = [
     ),
     (
         "events of no known kind are skipped",
-        "_log",
-        '*strange_kinds(table["kind"], KINDS), ',
+        "doubts_of",
+        "    yield from strange_kinds(kinds, KINDS)\n",
         "",
         "test_rows_of_an_unknown_kind_do_not_hide_a_violation[Deliver]",
     ),
@@ -143,9 +143,9 @@ MUTANTS = [
     ),
     (
         "the end of a log is not missed",
-        "_holes",
-        ", about.events or 0)",
-        ", 0)",
+        "doubts_of",
+        "max(steps, about.events or 0)",
+        "steps",
         "test_a_log_that_was_cut_off_at_its_end_is_not_valid",
     ),
     (

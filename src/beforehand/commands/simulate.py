@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import io
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,7 +42,9 @@ from beforehand.units import format_duration, parse_duration, show_duration, sho
 if TYPE_CHECKING:
     from beforehand.mobility.positions import Positions
     from beforehand.mobility.trace import Trace
-    from beforehand.sim.contacts.run import Result, Spec
+    from beforehand.sim.contacts.engines import Measured
+    from beforehand.sim.contacts.run import Spec, Totals
+    from beforehand.sim.log_writer import EventWriter
 
 NOT_PARQUET = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".xlsx", ".gz", ".arrow", ".feather")
 ENGINE_NAMES = {"cores": "the protocol cores", "twin": "the compiled twin"}
@@ -82,7 +86,7 @@ def add_parser(commands: Commands) -> None:
 def run(args: argparse.Namespace) -> int:
     spec = read_spec(args)
     spec.check()
-    from beforehand.sim.contacts.engines import check_engine, play_run
+    from beforehand.sim.contacts.engines import check_engine, play_measured
 
     check_engine(args.engine)
     if args.events is not None:
@@ -97,26 +101,25 @@ def run(args: argparse.Namespace) -> int:
     report_trace(trace)
 
     from beforehand.protocols.registry import find_order
-    from beforehand.sim.contacts.summary import count_violations, summarise
 
+    buffer = io.BytesIO()
     with stage_bars() as show_stage:
-        played = play_run(
-            trace, spec, args.engine, on_done=partial(show_stage, "simulating"), note=note
+        played = play_measured(
+            trace,
+            spec,
+            args.engine,
+            open_writer=partial(_writer, args, trace, spec, buffer),
+            on_done=partial(show_stage, "simulating"),
+            note=note,
         )
-        result = played.result
-        violations = count_violations(result.columns, on_done=partial(show_stage, "senders judged"))
     if args.events is not None:
-        _write_run(args, trace, places, spec, result)
-    summary = summarise(result.columns, life_us=spec.life_us)
-    summary["frames"], summary["bytes"] = result.frames_sent, result.bytes_sent
-    summary["frames_aborted"] = result.frames_aborted
-    summary["evictions"] = None if result.evictions is None else len(result.evictions)
-    summary["violations"] = violations
-    summary["engine"], summary["engine_why"] = played.engine, played.why
+        if args.events == STDOUT:
+            sys.stdout.buffer.write(buffer.getbuffer())
+        note(f"wrote {played.rows} events to {args.events}")
+        if args.events != STDOUT:
+            _write_beside(args.events, trace, places, played.totals)
+    summary, violations = _summarise(trace, spec, played), played.violations
     promise = find_order(spec.protocol).promise
-    summary["transfer_model"] = spec.transfer_model
-    summary["trace_changes"] = dict(trace.changes)
-    summary["read"] = trace_json(trace)
     if args.json:
         print_json({"protocol": spec.protocol, "seed": spec.seed, **summary})
     elif args.events != STDOUT:  # otherwise the table would corrupt the event log on stdout
@@ -126,6 +129,24 @@ def run(args: argparse.Namespace) -> int:
     if promise.orders and not promise.is_sure:
         note(promise.describe_late(violations["late"], summary["deliveries"]))
     return EXIT_VIOLATION if is_broken else EXIT_VALID
+
+
+def _summarise(trace: Trace, spec: Spec, played: Measured) -> dict[str, Any]:
+    """Return all that the command tells about a run."""
+    totals = played.totals
+    return {
+        **played.summary,
+        "frames": totals.frames_sent,
+        "bytes": totals.bytes_sent,
+        "frames_aborted": totals.frames_aborted,
+        "evictions": None if totals.evictions is None else len(totals.evictions),
+        "violations": played.violations,
+        "engine": played.engine,
+        "engine_why": played.why,
+        "transfer_model": spec.transfer_model,
+        "trace_changes": dict(trace.changes),
+        "read": trace_json(trace),
+    }
 
 
 def _check_events_target(args: argparse.Namespace) -> None:
@@ -155,32 +176,26 @@ def beside(events: Path, suffix: str) -> Path:
     return events.with_name(events.name.removesuffix(".parquet") + suffix)
 
 
-def _write_run(
-    args: argparse.Namespace, trace: Trace, places: Positions | None, spec: Spec, result: Result
-) -> None:
+def _writer(
+    args: argparse.Namespace, trace: Trace, spec: Spec, buffer: io.BytesIO
+) -> AbstractContextManager[EventWriter | None]:
+    """Return what writes the event log to the target of `--events`, or to the buffer if that is
+    the standard output."""
+    if args.events is None:
+        return nullcontext()
     from beforehand.protocols.registry import find_order
-    from beforehand.sim.log import event_table, events_bytes, write_events
+    from beforehand.sim.log_writer import event_writer
 
-    run, promise = f"{spec.protocol}-{spec.seed}", find_order(spec.protocol).written
-    about = msgspec.structs.replace(spec.about(), range_m=parse_range(args.range))
-    log = event_table(
-        run,
-        result.columns,
-        senders=result.senders,
-        promise=promise,
+    return event_writer(
+        buffer if args.events == STDOUT else args.events,
+        f"{spec.protocol}-{spec.seed}",
+        promise=find_order(spec.protocol).written,
         names=trace.names,
-        about=about,
+        about=msgspec.structs.replace(spec.about(), range_m=parse_range(args.range)),
     )
-    target: Path = args.events
-    if target == STDOUT:
-        sys.stdout.buffer.write(events_bytes(log))
-    else:
-        write_events(log, target)
-        _write_beside(target, trace, places, result)
-    note(f"wrote {len(result.columns['t_us'])} events to {target}")
 
 
-def _write_beside(target: Path, trace: Trace, places: Positions | None, result: Result) -> None:
+def _write_beside(target: Path, trace: Trace, places: Positions | None, totals: Totals) -> None:
     """Write the links, the causes and the places. Remove the places of an earlier run there."""
     import pyarrow as pa
 
@@ -188,8 +203,8 @@ def _write_beside(target: Path, trace: Trace, places: Positions | None, result: 
 
     write_events(links_table(trace.contacts), beside(target, LINKS_SUFFIX))
     note(f"wrote {2 * len(trace.contacts)} changes of links to {beside(target, LINKS_SUFFIX)}")
-    write_events(pasts_table(result.pasts), beside(target, PASTS_SUFFIX))
-    note(f"wrote {len(result.pasts)} named causes to {beside(target, PASTS_SUFFIX)}")
+    write_events(pasts_table(totals.pasts), beside(target, PASTS_SUFFIX))
+    note(f"wrote {len(totals.pasts)} named causes to {beside(target, PASTS_SUFFIX)}")
     at = beside(target, POSITIONS_SUFFIX)
     if places is None:
         at.unlink(missing_ok=True)

@@ -29,7 +29,8 @@ index."""
 # does not need counting, which took two thirds of the time of the overlay world.
 UNCOUNTED: dict[str, Any] = {"_nrt": False}
 # A part is inlined: a call would pass some two hundred words of tuples by value.
-PART: dict[str, Any] = {"forceinline": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+UNWRAPPED: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+PART: dict[str, Any] = {"forceinline": True, **UNWRAPPED}
 
 SETTINGS: Any = numba.config
 CACHE_VARIABLE = "NUMBA_CACHE_DIR"
@@ -60,7 +61,39 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
 
 def part(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a function that is inlined into such a kernel."""
-    return _compiled(function, **UNCOUNTED, **PART)
+    return _once_for_integers(_compiled(function, **UNCOUNTED, **PART))
+
+
+def cold(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile a function that such a kernel calls, and does not inline: it is large, and called
+    less often than once per message.
+
+    A function that is inlined at several places, in functions that are inlined in turn, is
+    optimised at each of them: that made most of the compilation of the contact world."""
+    return _once_for_integers(_compiled(function, **UNCOUNTED, **UNWRAPPED))
+
+
+def _once_for_integers(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile a function once for all sizes of integers, and all constants, that compiled code
+    passes to it.
+
+    Numba has a type for each of them, and would compile `add_row` eleven times."""
+    dispatcher: Any = function
+    if not SETTINGS.DISABLE_JIT:
+        template = dispatcher.get_call_template
+
+        def get_call_template(args: tuple[Any, ...], kws: dict[str, Any]) -> Any:
+            return template(tuple(map(_widened, args)), kws)
+
+        dispatcher.get_call_template = get_call_template
+    return function
+
+
+def _widened(kind: Any) -> Any:
+    """Return the type to which a part converts an argument."""
+    unliteral: Any = numba.types.unliteral
+    kind = unliteral(kind)
+    return numba.types.int64 if kind == numba.types.int32 else kind
 
 
 def _compiled(function: Callable[P, R], **options: Any) -> Callable[P, R]:

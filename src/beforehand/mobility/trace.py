@@ -131,20 +131,38 @@ def _clip(rows: Ints, presence: Ints, counts: dict[str, int]) -> Ints:
 
 
 def _clip_each(rows: Ints, presence: Ints, counts: dict[str, int]) -> Ints:
-    """Cut contacts of nodes that are present several times, one by one."""
-    spans: dict[int, list[tuple[int, int]]] = {}
-    for node, up_us, down_us in presence.tolist():
-        spans.setdefault(node, []).append((up_us, down_us))
-    kept: list[tuple[int, int, int, int]] = []
-    for a, b, up_us, down_us in rows.tolist():
-        pieces = [
-            (max(up_us, a_up, b_up), min(down_us, a_down, b_down))
-            for a_up, a_down in spans.get(a, ())
-            for b_up, b_down in spans.get(b, ())
-        ]
-        inside = [piece for piece in pieces if piece[0] < piece[1]]
-        if inside != [(up_us, down_us)]:
-            kind = "outside_presence" if not inside else "clipped_to_presence"
-            counts[kind] = counts.get(kind, 0) + 1
-        kept += [(a, b, start, end) for start, end in inside]
-    return np.array(kept, dtype=np.int64).reshape(-1, 4)
+    """Cut contacts of nodes that are present several times."""
+    stays = presence[np.lexsort((presence[:, 1], presence[:, 0]))]
+    pieces, source = _pieces(rows, 0, stays)
+    pieces, within = _pieces(pieces, 1, stays)
+    source = source[within]
+    left = np.bincount(source, minlength=len(rows))
+    is_whole = np.zeros(len(rows), bool)
+    is_whole[source[(pieces == rows[source]).all(axis=1)]] = True
+    for kind, found in (
+        ("outside_presence", left == 0),
+        ("clipped_to_presence", (left > 0) & ~is_whole),
+    ):
+        if found.any():
+            counts[kind] = counts.get(kind, 0) + int(found.sum())
+    return pieces
+
+
+def _pieces(rows: Ints, end: int, stays: Ints) -> tuple[Ints, Ints]:
+    """Return (the parts of contacts in which one end is present, the row of each).
+
+    end: 0 for the first node, 1 for the second. stays: of all nodes, sorted by node and time."""
+    # Node and rank of the time in one number: the stays that overlap a contact are a slice.
+    times = np.unique(stays[:, 1:])
+    size, node = len(times) + 1, rows[:, end]
+    ended = stays[:, 0] * size + np.searchsorted(times, stays[:, 2], "right")
+    begun = stays[:, 0] * size + np.searchsorted(times, stays[:, 1], "right")
+    up, down = np.searchsorted(times, rows[:, 2], "right"), np.searchsorted(times, rows[:, 3])
+    first = np.searchsorted(ended, node * size + up, "right")
+    count = np.maximum(np.searchsorted(begun, node * size + down, "right") - first, 0)
+    source = np.repeat(np.arange(len(rows)), count)
+    stay = np.arange(len(source)) + np.repeat(first - np.cumsum(count) + count, count)
+    pieces = rows[source]
+    pieces[:, 2] = np.maximum(pieces[:, 2], stays[stay, 1])
+    pieces[:, 3] = np.minimum(pieces[:, 3], stays[stay, 2])
+    return pieces, source

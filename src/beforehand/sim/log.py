@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from pathlib import Path
 from struct import Struct
@@ -76,6 +75,7 @@ def event_table(
     promise: str | None = None,
     names: Sequence[str] = (),
     about: About | None = None,
+    first: int = 0,
 ) -> pa.Table:
     """Return the event log as an Arrow table, with the names of the kinds (dictionary-encoded).
 
@@ -83,13 +83,14 @@ def event_table(
     senders: the node from which each `receive` row came, or a negative number where it is unknown.
     promise: what the protocol promises, `causal` or `none`. names: of the nodes, if they have some.
     about: the protocol and its settings, if the log shall name them.
+    first: the step of the first row, in a part of a log.
     """
     import pyarrow as pa
 
     size = len(columns["t_us"])
     kinds = pa.DictionaryArray.from_arrays(columns["kind"], pa.array(KINDS))
     runs = pa.DictionaryArray.from_arrays(np.zeros(size, np.int8), pa.array([run]))
-    steps = pa.array(np.arange(size, dtype=np.int64))
+    steps = pa.array(np.arange(first, first + size, dtype=np.int64))
     rest = [
         kinds if name == "kind" else pa.array(columns[name].astype(kept_as, copy=False))
         for name, kept_as in COLUMNS.items()
@@ -155,28 +156,19 @@ def pasts_table(pasts: NDArray[np.int64]) -> pa.Table:
 
 def write_events(table: pa.Table, path: Path) -> None:
     """Write a Parquet file atomically: a reader never finds half a file."""
-    with replaced(path) as partial:
-        _write_parquet(table, partial)
-
-
-def events_bytes(table: pa.Table) -> bytes:
-    """Return the bytes of the file that `write_events` writes."""
-    buffer = io.BytesIO()
-    _write_parquet(table, buffer)
-    return buffer.getvalue()
-
-
-def _write_parquet(table: pa.Table, target: Path | io.BytesIO) -> None:
     import pyarrow.parquet as pq
 
+    with replaced(path) as partial:
+        pq.write_table(table, partial, **parquet_options(table))
+
+
+def parquet_options(table: pa.Table) -> dict[str, Any]:
+    """Return how the columns of a table are encoded."""
     names = table.column_names
     plain = [name for name in ("step", "t_us", "seq", "value") if name in names]
-    coded = [name for name in names if name not in plain]
-    pq.write_table(
-        table,
-        target,
-        compression="zstd",
-        use_dictionary=coded,  # type: ignore[arg-type]
-        column_encoding=dict.fromkeys(plain, "DELTA_BINARY_PACKED"),
-        write_page_checksum=True,
-    )
+    return {
+        "compression": "zstd",
+        "use_dictionary": [name for name in names if name not in plain],
+        "column_encoding": dict.fromkeys(plain, "DELTA_BINARY_PACKED"),
+        "write_page_checksum": True,
+    }

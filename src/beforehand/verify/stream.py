@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from beforehand.events import About
 from beforehand.files import unreadable
 from beforehand.kernels.verify.causality import History, Ints
-from beforehand.kernels.verify.index import MessageIndex, NodeIndex, RepeatedBroadcast, ranks_of
+from beforehand.kernels.verify.index import MessageNumbers, NodeIndex, RepeatedBroadcast, ranks_of
 from beforehand.verify.about import about_run, read_about
 from beforehand.verify.event_log import (
     HINT,
@@ -46,7 +46,7 @@ CAUSAL = ("kind", "node", "origin", "seq")
 
 
 @dataclass(frozen=True)
-class Group:
+class RowGroup:
     """One row group of one file."""
 
     file: int
@@ -59,7 +59,7 @@ class Groups:
 
     paths: tuple[Path, ...]
     where: str
-    groups: list[Group]
+    groups: list[RowGroup]
     starts: Ints
     """The broadcasts and deliveries before each group, shape (groups + 1,)."""
     _kept: OrderedDict[tuple[int, str], NDArray[Any]] = field(default_factory=OrderedDict)
@@ -237,7 +237,7 @@ def groups_of(
     paths: tuple[Path, ...], where: str, rows_min: int
 ) -> tuple[Groups, list[dict[str, About]]] | None:
     """Return the row groups in the order of their first steps, and the metadata of each file."""
-    found: list[tuple[int, int, Group]] = []
+    found: list[tuple[int, int, RowGroup]] = []
     said = []
     rows = 0
     for at, path in enumerate(paths):
@@ -251,7 +251,7 @@ def groups_of(
                 ends = _steps_of(metadata.row_group(number))
                 if ends is None:
                     return None
-                found.append((*ends, Group(at, number)))
+                found.append((*ends, RowGroup(at, number)))
     found.sort(key=lambda each: each[:2])
     if rows < max(1, rows_min) or any(one[1] >= two[0] for one, two in pairwise(found)):
         return None
@@ -274,7 +274,7 @@ def _history(groups: Groups, named: _Named, run: str) -> History:
     """Return the history, by a second pass over the files."""
     spoken, origins, seqs = map(np.concatenate, (named.spoken, named.origins, named.seqs))
     try:
-        index = MessageIndex(spoken, origins, seqs)
+        index = MessageNumbers(spoken, origins, seqs)
     except RepeatedBroadcast as error:
         at = np.searchsorted(spoken, [error.first, error.second])
         first, second = groups.values("step", np.array([error.first, error.second])).tolist()

@@ -7,12 +7,15 @@ import os
 import subprocess
 import sys
 
+import msgspec
 import numpy as np
 import pytest
 
 from beforehand import events
 from beforehand.errors import InputError
-from beforehand.kernels.epidemic import channel, layer, order, state
+from beforehand.kernels.epidemic import cache, channel, order, state
+from beforehand.kernels.epidemic import layer as epidemic_layer
+from beforehand.kernels.epidemic.sets import ring
 from beforehand.mobility.trace import make_trace
 from beforehand.protocols.epidemic import frames
 from beforehand.protocols.epidemic.options import Options
@@ -22,9 +25,9 @@ from beforehand.sim.contacts.engines import play_run
 from beforehand.sim.contacts.links import LinkModel
 from beforehand.sim.contacts.plan import live_at_once
 from beforehand.sim.contacts.run import Spec, run_one
-from beforehand.sim.contacts.traffic import Event, Traffic
-from beforehand.sim.contacts.twin import Twin, Uncovered, refusal
-from tests.sim.contacts.engine_worlds import compare, compare_engines
+from beforehand.sim.contacts.traffic import Event, Traffic, plan_traffic
+from beforehand.sim.contacts.twin import MESSAGES_MAX, Twin, Uncovered, make_fixed, refusal
+from tests.sim.contacts.engine_worlds import compare, compare_engines, expiring_world
 
 SECOND = 1_000_000
 PAIR = make_trace(["a", "b"], np.array([(0, 1, 0, 100 * SECOND)]))
@@ -74,23 +77,7 @@ def test_the_twin_requests_no_expired_message_from_another_peer():
 
 
 def test_messages_that_expired_while_a_node_was_away_expire_when_it_returns():
-    """The ring has turned meanwhile: other messages are where the awaited ones were."""
-    contacts = [(0, 1, t, t + 3) for t in range(0, 90, 4)]
-    contacts += [(1, 2, t, t + 1) for t in (1, 3, 80, 84)] + [(0, 2, 86, 89)]
-    stays = [(0, 0, 90), (1, 0, 90), (2, 0, 5), (2, 78, 90)]
-    trace = make_trace(
-        ["a", "b", "c"],
-        np.array([(a, b, up * SECOND, down * SECOND) for a, b, up, down in contacts]),
-        np.array([(n, up * SECOND, down * SECOND) for n, up, down in stays]),
-    )
-    spec = Spec(
-        "delta",
-        seed=1,
-        lifetime_us=6 * SECOND,
-        traffic=Traffic(first_us=0, period_us=30_000, payload_bytes=0),
-        links=LinkModel(latency_us=1000, bytes_per_s=6000),
-        layer=Options(announce_us=500_000, frame_messages_max=1),
-    )
+    trace, spec = expiring_world()
     found = compare_engines(trace, spec)
     assert found.difference == found.refused == ""
     log = run_one(trace, spec).columns
@@ -115,12 +102,73 @@ def test_deadlines_that_do_not_grow_with_the_broadcasts_are_refused_and_not_appr
         layer=Options(announce_us=0),
     )
     with pytest.raises(Uncovered, match="do not grow"):
-        Twin(trace, spec).run(note=lambda _: None)
+        Twin(trace, spec, note=lambda _: None).run()
+
+
+def test_every_word_has_the_place_of_its_remainder_in_the_ring():
+    place = getattr(ring, "py_func", ring)  # an inlined part cannot be called from Python
+    for words in (64, 128, 192, 704, 64 * 16_384):
+        fixed = make_fixed(PAIR, Spec("causal"), plan_traffic(PAIR, Traffic(), 0))
+        fixed = fixed._replace(words=words, inverse=-(-(1 << 40) // words))
+        last = MESSAGES_MAX >> 6
+        for w in {*range(200), *range(words - 2, words + 2), *range(last - 200, last)}:
+            assert place(fixed, w) == w % words
+
+
+def bounded_world(capacity, *, nodes=3, broadcasts):
+    """Return a line of nodes in contact all the time, of which the first one broadcasts."""
+    trace = make_trace(
+        [str(node) for node in range(nodes)],
+        np.array([(n, n + 1, 0, 100 * SECOND) for n in range(nodes - 1)]),
+    )
+    period_us = 90 * SECOND // broadcasts
+    traffic = Traffic(first_us=SECOND, period_us=period_us, sources=("0",))
+    links = LinkModel(latency_us=0, bytes_per_s=None)
+    layer = Options(announce_us=SECOND, capacity=capacity)
+    return trace, Spec("causal", traffic=traffic, links=links, layer=layer)
+
+
+def test_messages_are_dropped_and_received_again_like_those_of_the_cores():
+    """Node 2 meets the others in turn, and its cache is too small for what it waits for."""
+    again = dropped = 0
+    for seed in range(4):
+        contacts = [(0, 1, t, t + 3) for t in range(0, 90, 5)]
+        contacts += [(1, 2, t, t + 2) for t in range(3, 90, 9)]
+        contacts += [(0, 2, t, t + 2) for t in range(6, 90, 7)]
+        seconds = np.array([(a, b, up * SECOND, down * SECOND) for a, b, up, down in contacts])
+        spec = Spec(
+            ("causal", "delta")[seed % 2],
+            seed=seed,
+            lifetime_us=(None, 30 * SECOND)[seed % 2],
+            traffic=Traffic(first_us=0, period_us=700_000, payload_bytes=0, law="poisson"),
+            layer=Options(announce_us=500_000, frame_messages_max=2, capacity=8),
+        )
+        trace = make_trace(["a", "b", "c"], seconds)
+        found = compare_engines(trace, spec)
+        assert found.difference == found.refused == ""
+        counters = run_one(trace, spec).counters
+        again += counters.received - counters.delivered
+        dropped += counters.dropped
+    assert min(again, dropped) > 10
+
+
+def test_more_evictions_than_a_node_notes_are_refused_and_not_approximated():
+    trace, spec = bounded_world(1, broadcasts=3000)
+    with pytest.raises(Uncovered, match="evicts more than"):
+        Twin(trace, spec, note=lambda _: None).run()
+    assert play_run(trace, spec, "auto").engine == "cores"
+
+
+def test_more_known_messages_than_a_node_notes_are_refused_and_not_approximated():
+    trace, spec = bounded_world(100, nodes=2, broadcasts=3000)
+    spec = msgspec.structs.replace(spec, protocol="delta", lifetime_us=SECOND)
+    with pytest.raises(Uncovered, match="is known to have more"):
+        Twin(trace, spec, note=lambda _: None).run()
 
 
 REFUSED = {
-    "bounded caches": Spec("causal", layer=Options(capacity=5)),
-    "bounded caches ": Spec("causal", layer=Options(capacity_bytes=5000)),
+    "caches bounded in bytes": Spec("causal", layer=Options(capacity_bytes=5000)),
+    "eviction `random`": Spec("causal", layer=Options(capacity=5, eviction="random")),
     "retry": Spec("causal", layer=Options(retry_us=SECOND)),
     "loss": Spec("causal", layer=Options(retry_us=SECOND), links=LinkModel(loss=0.1)),
     "jitter": Spec("causal", links=LinkModel(jitter_us=5)),
@@ -158,8 +206,8 @@ def test_the_result_names_the_engine_of_the_run():
 
 def test_a_log_made_of_small_pages_is_the_whole_log():
     spec = Spec("causal", seed=3, traffic=Traffic(first_us=0, period_us=SECOND))
-    small = Twin(PAIR, spec, rows_per_page=16).run(note=lambda _: None)
-    whole = Twin(PAIR, spec).run(note=lambda _: None)
+    small = Twin(PAIR, spec, rows_per_page=16, note=lambda _: None).run()
+    whole = Twin(PAIR, spec, note=lambda _: None).run()
     assert len(whole.columns["kind"]) > 3 * 16
     for name, column in whole.columns.items():
         assert np.array_equal(small.columns[name], column)
@@ -168,12 +216,12 @@ def test_a_log_made_of_small_pages_is_the_whole_log():
 
 
 def test_compiled_code_and_the_rest_of_the_package_agree_on_constants():
-    for name in ("BROADCAST", "RECEIVE", "DELIVER", "EXPIRE", "JOIN", "LEAVE"):
+    for name in ("BROADCAST", "RECEIVE", "DELIVER", "EXPIRE", "DROP", "JOIN", "LEAVE"):
         assert getattr(state, name) == getattr(events, name)
     for name in ("FRAME_BYTES", "ID_BYTES", "MESSAGE_BYTES"):
         assert getattr(channel, name) == getattr(frames, name)
-    assert layer.PURGE_MIN == order.BARRIER_MIN == PURGE_AT_MIN
-    assert layer.FRAME_HEAD == frames.FRAME_BYTES
+    assert cache.PURGE_MIN == order.BARRIER_MIN == PURGE_AT_MIN
+    assert epidemic_layer.FRAME_HEAD == frames.FRAME_BYTES
 
 
 @pytest.mark.parametrize(("lifetime_us", "live"), [(None, 4), (1, 1), (10, 2), (11, 3), (99, 4)])

@@ -4,11 +4,14 @@ The bounds follow from what a step does, with D the links of the node, E its sto
 pending ones, C the messages of the frame that arrives, I the ids in it, B the entries of the
 barrier:
 
-- rows: RECEIVE and DELIVER for each of C; DELIVER or EXPIRE for each of P; two for a broadcast.
+- rows: RECEIVE and DELIVER or DROP for each of C; DELIVER, EXPIRE or DROP for each of P; two for a
+  broadcast.
 - pool: a set of n pairs takes a block of fewer than 4n words. An announcement has at most E pairs
   for each of D peers; a request at most as many pairs as the announcement; the sets of a request
   elsewhere have I pairs together, because no id is requested twice. Data takes fewer than 2I words,
   and a barrier that grows to n entries takes blocks of fewer than 8n words together.
+- pool, evictions: a bounded cache lists E + C + 1 messages, in blocks of fewer than 8 times as many
+  words, and evicts at most all of them.
 - heap: each channel that starts to send, and two timers.
 - records: each set is cut into at most 1 + ids / ids_max frames.
 - waits: each of C and of P waits for one cause at most, and so does each entry.
@@ -26,6 +29,7 @@ from beforehand.kernels.epidemic.state import (
     DEGREE,
     ENTRIES,
     ENTRIES_TOP,
+    EVICTION_ROWS,
     HEAD,
     HEAP,
     LINKS_TOP,
@@ -40,6 +44,7 @@ from beforehand.kernels.epidemic.state import (
     ROWS,
     SAMPLES,
     SHORT_ENTRIES,
+    SHORT_EVICTIONS,
     SHORT_HEAP,
     SHORT_LINKS,
     SHORT_PAST,
@@ -79,6 +84,11 @@ def short_of(f: Fixed, s: State, node: int, came: int, words: int, cuts: int, gr
         return SHORT_ROWS
     cut = told // f.ids_max
     pool = words + 8 * named + 4 * degree * (min(told, f.words) + cut + 2)
+    if f.capacity:
+        stored = s.node[node, ENTRIES] + came + 1
+        pool += 8 * stored
+        if _is_short(s, counts[EVICTION_ROWS], stored, len(s.eviction)):
+            return SHORT_EVICTIONS
     if _is_short(s, counts[POOL_TOP], pool, len(s.pool)):
         return SHORT_POOL
     if _is_short(s, counts[HEAP], degree + 6, len(s.heap)):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from beforehand.kernels.compiling import part
+from beforehand.kernels.compiling import cold, part
 from beforehand.kernels.epidemic.queue import give_block, push, take_block
 from beforehand.kernels.epidemic.sets import ONE, ZERO, count_bits, lowest, signed
 from beforehand.kernels.epidemic.state import (
@@ -158,7 +158,7 @@ def send_set(f: Fixed, s: State, k: int, kind: int, count: int) -> None:
         _send_sorted(f, s, k, kind, count)
 
 
-@part
+@cold
 def _send_cut(f: Fixed, s: State, k: int, kind: int, count: int) -> None:
     """Send pairs in several frames; with lifetimes numbers are in the order of (seq, origin)."""
     pairs = s.pairs
@@ -184,7 +184,7 @@ def _send_cut(f: Fixed, s: State, k: int, kind: int, count: int) -> None:
         _send_pairs(f, s, k, kind, start, end, ids)
 
 
-@part
+@cold
 def _send_sorted(f: Fixed, s: State, k: int, kind: int, count: int) -> None:
     """Send pairs in several frames, where the order of numbers is not that of (seq, origin)."""
     picked, pairs, total = s.picked, s.pairs, 0
@@ -217,7 +217,7 @@ def _comes_after(s: State, a: int, b: int, is_by_id: bool) -> bool:
     return a > b
 
 
-@part
+@cold
 def sort_picked(s: State, start: int, end: int, is_by_id: bool) -> None:
     """Sort these places of `picked` by (seq, origin), or by number (Shell's method)."""
     picked = s.picked
@@ -233,3 +233,15 @@ def sort_picked(s: State, start: int, end: int, is_by_id: bool) -> None:
                 j -= gap
             picked[j] = m
         gap //= 3
+
+
+@part
+def sort_by_seq(s: State, count: int) -> None:
+    """Sort the picked messages by seq, and otherwise as they came."""
+    picked = s.picked
+    for i in range(1, count):
+        m, j = picked[i], i
+        while j > 0 and s.seq[picked[j - 1]] > s.seq[m]:
+            picked[j] = picked[j - 1]
+            j -= 1
+        picked[j] = m

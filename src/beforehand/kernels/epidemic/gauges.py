@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from beforehand.kernels.compiling import part
-from beforehand.kernels.epidemic.layer import count_held
-from beforehand.kernels.epidemic.sets import ONE, ZERO, first_kept, live_mask, lowest, turn
+from beforehand.kernels.compiling import cold, part
+from beforehand.kernels.epidemic.cache import count_held
+from beforehand.kernels.epidemic.sets import ONE, ZERO, first_kept, live_mask, lowest, ring, turn
 from beforehand.kernels.epidemic.state import (
     BARRIER_SIZE,
     DELIVERED,
@@ -26,7 +26,7 @@ def _count_origins(f: Fixed, s: State, node: int) -> int:
     slot, found, mark = s.node[node, SLOT], 0, s.counts[SAMPLES]
     low = max(first_kept(f, s), s.counts[LIVE] >> 6) if f.lifetime_us else 0
     for w in range(low, s.counts[WORD] + 1):
-        word = s.sets[slot, w & f.mask, DELIVERED] & live_mask(s, w)
+        word = s.sets[slot, ring(f, w), DELIVERED] & live_mask(s, w)
         while word != ZERO:
             origin = s.origin[(w << 6) + lowest(word)]
             word &= word - ONE
@@ -36,11 +36,8 @@ def _count_origins(f: Fixed, s: State, node: int) -> int:
     return found
 
 
-@part
-def sample(f: Fixed, s: State, node: int) -> None:
-    """Sample the gauges of a node after its step, if a sample is due."""
-    if f.gauge_us == 0 or s.counts[NOW] < s.node[node, GAUGE_DUE]:
-        return
+@cold
+def _sample(f: Fixed, s: State, node: int) -> None:
     turn(f, s, node)
     s.node[node, GAUGE_DUE] = s.counts[NOW] + f.gauge_us
     at = s.counts[SAMPLES]
@@ -50,3 +47,10 @@ def sample(f: Fixed, s: State, node: int) -> None:
     s.sample[at, 4] = _count_origins(f, s, node)
     s.sample[at, 5] = s.node[node, PENDING]
     s.counts[SAMPLES] = at + 1
+
+
+@part
+def sample(f: Fixed, s: State, node: int) -> None:
+    """Sample the gauges of a node after its step, if a sample is due."""
+    if f.gauge_us and s.counts[NOW] >= s.node[node, GAUGE_DUE]:
+        _sample(f, s, node)

@@ -1,6 +1,6 @@
 """The epidemic layer of the compiled contact world: announcements, requests and data.
 
-It does what `protocols.epidemic.epidemic` and `sender` do on reliable links with unbounded caches.
+It does what `protocols.epidemic.epidemic` and `sender` do on reliable links.
 A frame arrives over channel `k`; the receiver's end is `k ^ 1`.
 """
 
@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from beforehand.kernels.compiling import part
+from beforehand.kernels.compiling import cold, part
+from beforehand.kernels.epidemic.cache import check_known, shrink, store
 from beforehand.kernels.epidemic.channel import (
     drop_record,
     enqueue,
     message_bytes,
     send_set,
+    sort_by_seq,
     sort_picked,
 )
 from beforehand.kernels.epidemic.order import admit, arm, expire
@@ -30,6 +32,7 @@ from beforehand.kernels.epidemic.sets import (
     has,
     live_mask,
     lowest,
+    ring,
     signed,
     turn_link,
 )
@@ -46,10 +49,11 @@ from beforehand.kernels.epidemic.state import (
     CUT,
     DATA,
     DELIVER,
+    DELIVERED,
     DELIVERIES,
     DRAWS,
     DUPLICATE,
-    ENTRIES,
+    EVICTED,
     FIRST,
     FRAMES,
     FRESH,
@@ -59,13 +63,14 @@ from beforehand.kernels.epidemic.state import (
     GREETED,
     HEAD,
     HELD,
+    KNOWN,
     LIVE,
     NEXT,
     NONE,
     NOW,
+    OFFERED_AGAIN,
     OWNER,
     PHASE,
-    PURGE_AT,
     R_BLOCK,
     R_POSITION,
     R_SIZE,
@@ -83,7 +88,6 @@ from beforehand.kernels.random.draws import mix
 
 FACTOR, SUM = np.uint64(6364136223846793005), np.uint64(1442695040888963407)
 _32 = np.uint64(32)
-PURGE_MIN = 64
 FRAME_HEAD = 8
 
 
@@ -95,34 +99,7 @@ def draw(f: Fixed, s: State, node: int) -> np.uint64:
     return mix(mix(f.key, node), at)
 
 
-@part
-def store(f: Fixed, s: State, node: int, m: int) -> None:
-    slot, at = s.node[node, SLOT], (m >> 6) & f.mask
-    s.sets[slot, at, HELD] |= bit(m)
-    s.filled[slot, 0, at >> 6] |= bit(at)
-    s.node[node, ENTRIES] += 1
-
-
-@part
-def count_held(f: Fixed, s: State, node: int) -> int:
-    """Return how many of the held messages have not expired."""
-    slot, held = s.node[node, SLOT], 0
-    low = max(first_kept(f, s), s.counts[LIVE] >> 6) if f.lifetime_us else 0
-    for w in range(low, s.counts[WORD] + 1):
-        held += count_bits(s.sets[slot, w & f.mask, HELD] & live_mask(s, w))
-    return held
-
-
-@part
-def purge(f: Fixed, s: State, node: int) -> None:
-    """Count expired messages out, when the cache has doubled: an empty cache greets no peer."""
-    if f.lifetime_us and s.node[node, ENTRIES] >= s.node[node, PURGE_AT]:
-        held = count_held(f, s, node)
-        s.node[node, ENTRIES] = held
-        s.node[node, PURGE_AT] = max(PURGE_MIN, 2 * held)
-
-
-@part
+@cold
 def announce(f: Fixed, s: State, node: int) -> None:
     """Announce the new messages to every peer that is not known to have them; to a new peer,
     everything."""
@@ -139,8 +116,10 @@ def announce(f: Fixed, s: State, node: int) -> None:
         count = 0
         w = following(f, s, slot, brief, low, high)
         while w <= high:
-            at = w & f.mask
+            at = ring(f, w)
             word = s.sets[slot, at, which] & ~s.link_sets[k, at, THEIRS] & live_mask(s, w)
+            if f.capacity:
+                word &= s.sets[slot, at, HELD]
             if word != ZERO:
                 pairs[2 * count], pairs[2 * count + 1] = np.uint64(w), word
                 count += 1
@@ -191,10 +170,17 @@ def on_announce(f: Fixed, s: State, k: int) -> None:
         w, bits = signed(pool[block + 2 * i]), pool[block + 2 * i + 1]
         if w < first_kept(f, s):
             continue  # expired: the ring holds other messages there
-        at = w & f.mask
+        at = ring(f, w)
         lacking = bits & ~sets[slot, at, HELD]
         dead = lacking & ~live_mask(s, w)
-        link_sets[back, at, THEIRS] = (link_sets[back, at, THEIRS] | bits) & ~dead
+        if f.capacity:
+            new = bits & ~(link_sets[back, at, THEIRS] | dead)
+            s.link[back, KNOWN] += count_bits(new)
+            link_sets[back, at, OFFERED_AGAIN] |= bits & link_sets[back, at, ASKED]
+            dead |= lacking & sets[slot, at, EVICTED]
+            link_sets[back, at, THEIRS] |= new
+        else:
+            link_sets[back, at, THEIRS] = (link_sets[back, at, THEIRS] | bits) & ~dead
         lacking &= ~(dead | sets[slot, at, ASKING])
         if lacking != ZERO:
             sets[slot, at, ASKING] |= lacking
@@ -204,6 +190,8 @@ def on_announce(f: Fixed, s: State, k: int) -> None:
             count += 1
     drop_record(s, k)
     send_set(f, s, back, REQUEST, count)
+    if f.capacity:
+        check_known(s, s.link[back, OWNER], back)
 
 
 @part
@@ -217,8 +205,9 @@ def on_request(f: Fixed, s: State, k: int) -> None:
         w, bits = signed(s.pool[block + 2 * i]), s.pool[block + 2 * i + 1]
         found = ZERO
         if w >= first_kept(f, s):
-            at = w & f.mask
+            at = ring(f, w)
             found = bits & s.sets[slot, at, HELD] & live_mask(s, w)
+            s.link[back, KNOWN] += count_bits(found & ~s.link_sets[back, at, THEIRS])
             s.link_sets[back, at, THEIRS] |= found
         gone = bits & ~found
         if gone != ZERO:
@@ -264,8 +253,12 @@ def _serve(f: Fixed, s: State, k: int, count: int, key: np.uint64) -> None:
 @part
 def _note_came(f: Fixed, s: State, node: int, k: int, m: int) -> None:
     """Note that a message came over the node's end `k`: it is requested from no peer any more."""
-    slot, at, b = s.node[node, SLOT], (m >> 6) & f.mask, bit(m)
-    s.link_sets[k, at, THEIRS] |= b
+    slot, at, b = s.node[node, SLOT], ring(f, m >> 6), bit(m)
+    if s.link_sets[k, at, THEIRS] & b == ZERO:
+        s.link_sets[k, at, THEIRS] |= b
+        s.link[k, KNOWN] += 1
+    if f.capacity:
+        s.link_sets[k, at, OFFERED_AGAIN] &= ~b
     if s.link_sets[k, at, ASKED] & b != ZERO:
         s.link_sets[k, at, ASKED] &= ~b
         s.sets[slot, at, ASKING] &= ~b
@@ -275,6 +268,8 @@ def _note_came(f: Fixed, s: State, node: int, k: int, m: int) -> None:
         while other >= 0:
             turn_link(f, s, other)
             s.link_sets[other, at, ASKED] &= ~b
+            if f.capacity:
+                s.link_sets[other, at, OFFERED_AGAIN] &= ~b
             other = s.link[other, NEXT]
 
 
@@ -305,55 +300,68 @@ def _take_frame(f: Fixed, s: State, k: int) -> int:
 
 
 @part
-def _sort_by_seq(s: State, count: int) -> None:
-    """Sort the picked messages by seq, and otherwise as they came."""
-    picked = s.picked
-    for i in range(1, count):
-        m, j = picked[i], i
-        while j > 0 and s.seq[picked[j - 1]] > s.seq[m]:
-            picked[j] = picked[j - 1]
-            j -= 1
-        picked[j] = m
+def _was_delivered(f: Fixed, s: State, node: int, m: int) -> bool:
+    """Return whether a message was delivered, evicted and received again; count it then."""
+    if f.capacity and has(f, s, s.node[node, SLOT], DELIVERED, m):
+        s.counts[DUPLICATE] += 1
+        return True
+    return False
 
 
 @part
-def on_data(f: Fixed, s: State, k: int) -> None:
-    """Store, deliver and announce the new messages of a frame."""
-    node = s.link[k ^ 1, OWNER]
-    count = _take_frame(f, s, k)
-    if count == 0:
-        return
+def _deliver_all(f: Fixed, s: State, node: int, count: int) -> None:
+    """Deliver the picked messages in the order in which they came."""
+    for i in range(count):
+        m = s.picked[i]
+        if not _was_delivered(f, s, node, m):
+            s.sets[s.node[node, SLOT], ring(f, m >> 6), DELIVERED] |= bit(m)
+            add_row(s, node, DELIVER, m, 0)
+            s.counts[DELIVERIES] += 1
+
+
+@part
+def _accept(f: Fixed, s: State, node: int, count: int) -> None:
+    """Store, deliver and announce the picked messages, which are new."""
     for i in range(count):
         add_fresh(f, s, node, s.picked[i])
+        store(f, s, node, s.picked[i])  # in the order of the frame, before they are sorted
     if f.is_causal:
         expire(f, s, node, False)
         if not f.is_vector:
-            _sort_by_seq(s, count)
+            sort_by_seq(s, count)
         for i in range(count):
-            admit(f, s, node, s.picked[i])
+            if not _was_delivered(f, s, node, s.picked[i]):
+                admit(f, s, node, s.picked[i])
     else:
-        for i in range(count):
-            add_row(s, node, DELIVER, s.picked[i], 0)
-        s.counts[DELIVERIES] += count
-    for i in range(count):
-        store(f, s, node, s.picked[i])
-    purge(f, s, node)
+        _deliver_all(f, s, node, count)
+    shrink(f, s, node)
     finish_step(f, s, node)
 
 
 @part
+def on_data(f: Fixed, s: State, k: int) -> None:
+    """Take a frame of data."""
+    node = s.link[k ^ 1, OWNER]
+    count = _take_frame(f, s, k)
+    if count:
+        _accept(f, s, node, count)
+    if f.capacity:
+        check_known(s, node, k ^ 1)
+
+
+@cold
 def ask_elsewhere(f: Fixed, s: State, node: int, low: int, high: int) -> None:
     """Request the messages in `rest`, which one peer will not send, from other peers."""
     slot, link_sets, pairs, rest = s.node[node, SLOT], s.link_sets, s.pairs, s.rest
     for w in range(low, high + 1):
-        s.sets[slot, w & f.mask, ASKING] &= ~rest[w & f.mask]
-        rest[w & f.mask] &= live_mask(s, w)
+        s.sets[slot, ring(f, w), ASKING] &= ~rest[ring(f, w)]
+        rest[ring(f, w)] &= live_mask(s, w)
     k = s.node[node, FIRST]
     while k >= 0:
         turn_link(f, s, k)
         count = 0
         for w in range(low, high + 1):
-            at = w & f.mask
+            at = ring(f, w)
             offered = rest[at] & link_sets[k, at, THEIRS]
             if offered != ZERO:
                 rest[at] &= ~offered
@@ -365,10 +373,10 @@ def ask_elsewhere(f: Fixed, s: State, node: int, low: int, high: int) -> None:
         send_set(f, s, k, REQUEST, count)
         k = s.link[k, NEXT]
     for w in range(low, high + 1):
-        rest[w & f.mask] = ZERO
+        rest[ring(f, w)] = ZERO
 
 
-@part
+@cold
 def on_gone(f: Fixed, s: State, k: int) -> None:
     """Request from other peers what the peer does not hold any more."""
     r, back = s.link[k, HEAD], k ^ 1
@@ -377,8 +385,13 @@ def on_gone(f: Fixed, s: State, k: int) -> None:
     for i in range(s.record[r, R_SIZE]):
         w, bits = signed(s.pool[block + 2 * i]), s.pool[block + 2 * i + 1]
         if w >= first_kept(f, s):
-            at = w & f.mask
-            s.link_sets[back, at, THEIRS] &= ~bits
+            at = ring(f, w)
+            gone = bits
+            if f.capacity:
+                gone = bits & ~s.link_sets[back, at, OFFERED_AGAIN]
+                s.link_sets[back, at, OFFERED_AGAIN] &= ~bits
+                s.link[back, KNOWN] -= count_bits(gone & s.link_sets[back, at, THEIRS])
+            s.link_sets[back, at, THEIRS] &= ~gone
             s.rest[at] = bits & s.link_sets[back, at, ASKED]
             s.link_sets[back, at, ASKED] &= ~bits
             low, high = min(low, w), max(high, w)

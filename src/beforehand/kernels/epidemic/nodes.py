@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from beforehand.kernels.compiling import part
+from beforehand.kernels.compiling import cold, part
+from beforehand.kernels.epidemic.cache import forget_evicted, shrink, store
 from beforehand.kernels.epidemic.channel import drop_record
 from beforehand.kernels.epidemic.layer import (
     announce,
@@ -10,8 +11,6 @@ from beforehand.kernels.epidemic.layer import (
     ask_elsewhere,
     draw,
     finish_step,
-    purge,
-    store,
 )
 from beforehand.kernels.epidemic.order import (
     expire,
@@ -26,6 +25,7 @@ from beforehand.kernels.epidemic.sets import (
     add_fresh,
     bit,
     first_kept,
+    ring,
     signed,
     turn,
     turn_link,
@@ -57,16 +57,17 @@ from beforehand.kernels.epidemic.state import (
     IDLE,
     IS_HERE,
     JOIN,
+    KNOWN,
     LAST,
     LAST_SEQ,
     LEAVE,
     LINK_FREE,
     LINK_SEEN,
-    LINK_SETS,
     LINKS_TOP,
+    LIST,
+    LIST_ROOM,
     LIVE,
     NEXT,
-    NODE_SETS,
     NONE,
     NOW,
     ORDER_TICKET,
@@ -110,7 +111,7 @@ def _name_causes(f: Fixed, s: State, node: int, m: int) -> int:
     return int(last)
 
 
-@part
+@cold
 def speak(f: Fixed, s: State, node: int, m: int) -> None:
     """Broadcast message m."""
     s.counts[WORD] = max(s.counts[WORD], m >> 6)
@@ -125,25 +126,25 @@ def speak(f: Fixed, s: State, node: int, m: int) -> None:
     tell_lapsed(s, node)
     add_row(s, node, DELIVER, m, 0)
     s.counts[DELIVERIES] += 1
-    s.sets[s.node[node, SLOT], (m >> 6) & f.mask, DELIVERED] |= bit(m)
+    s.sets[s.node[node, SLOT], ring(f, m >> 6), DELIVERED] |= bit(m)
     if f.is_causal:
         note_delivered(f, s, node, m)
     store(f, s, node, m)
-    purge(f, s, node)
+    shrink(f, s, node)
     add_fresh(f, s, node, m)
     finish_step(f, s, node)
 
 
-@part
+@cold
 def open_link(f: Fixed, s: State, k: int, node: int, down_us: int) -> None:
     """Add one end of a contact to the links of its node."""
     link, before = s.link, s.node[node, LAST]
     link[k, OWNER], link[k, GREETED], link[k, NEXT], link[k, BEFORE] = node, 0, NONE, before
     link[k, FREE_US], link[k, DOWN_US], link[k, HEAD], link[k, TAIL] = 0, down_us, NONE, NONE
     link[k, BUSY], link[k, ASKED_LOW], link[k, ASKED_HIGH] = IDLE, AHEAD, NONE
-    link[k, LINK_SEEN] = s.counts[WORD]
+    link[k, LINK_SEEN], link[k, KNOWN] = s.counts[WORD], 0
     for w in range(f.words):
-        for which in range(LINK_SETS):
+        for which in range(s.link_sets.shape[2]):
             s.link_sets[k, w, which] = ZERO
     if before < 0:
         s.node[node, FIRST] = k
@@ -151,6 +152,8 @@ def open_link(f: Fixed, s: State, k: int, node: int, down_us: int) -> None:
         link[before, NEXT] = k
     s.node[node, LAST] = k
     s.node[node, DEGREE] += 1
+    if f.capacity:
+        forget_evicted(f, s, node)
     if s.node[node, ENTRIES] == 0:
         link[k, GREETED] = 1
     elif f.announce_us == 0:
@@ -160,7 +163,7 @@ def open_link(f: Fixed, s: State, k: int, node: int, down_us: int) -> None:
         announce_later(f, s, node)
 
 
-@part
+@cold
 def close_link(f: Fixed, s: State, k: int) -> None:
     """Remove one end of a contact, and request elsewhere what was requested from its peer."""
     link = s.link
@@ -178,7 +181,7 @@ def close_link(f: Fixed, s: State, k: int) -> None:
     s.node[node, DEGREE] -= 1
     low, high = max(link[k, ASKED_LOW], first_kept(f, s)), link[k, ASKED_HIGH]
     for w in range(low, high + 1):
-        s.rest[w & f.mask] = s.link_sets[k, w & f.mask, ASKED]
+        s.rest[ring(f, w)] = s.link_sets[k, ring(f, w), ASKED]
     ask_elsewhere(f, s, node, low, high)
 
 
@@ -216,6 +219,15 @@ def _wake_up(s: State, node: int) -> None:
 
 
 @part
+def _clear_slot(f: Fixed, s: State, slot: int) -> None:
+    for w in range(f.words):
+        for which in range(s.sets.shape[2]):
+            s.sets[slot, w, which] = ZERO
+    for w in range(f.words >> 6):
+        s.filled[slot, 0, w] = s.filled[slot, 1, w] = ZERO
+
+
+@cold
 def come(f: Fixed, s: State, node: int) -> None:
     """Let a node join, or return."""
     s.node[node, IS_HERE] = 1
@@ -229,20 +241,17 @@ def come(f: Fixed, s: State, node: int) -> None:
         s.counts[SLOTS_TOP] = slot + 1
     else:
         s.counts[SLOT_FREE] = s.slot_next[slot]
-    for w in range(f.words):
-        for which in range(NODE_SETS):
-            s.sets[slot, w, which] = ZERO
-    for w in range(f.words >> 6):
-        s.filled[slot, 0, w] = s.filled[slot, 1, w] = ZERO
+        _clear_slot(f, s, slot)
     s.node[node, SLOT] = slot
     s.node[node, SEEN] = s.node[node, AWAITED_SEEN] = s.counts[WORD]
     if f.announce_us:
         s.node[node, PHASE] = int(unit(draw(f, s, node)) * f.announce_us)
     s.node[node, BARRIER], s.node[node, BARRIER_ROOM] = take_block(s, 4), 4
     s.node[node, BARRIER_SIZE] = 0
+    s.node[node, LIST], s.node[node, LIST_ROOM] = take_block(s, 4), 4
 
 
-@part
+@cold
 def go(f: Fixed, s: State, node: int) -> None:
     """Let a node leave; for good, if it does not come back."""
     s.node[node, IS_HERE] = 0
@@ -251,6 +260,7 @@ def go(f: Fixed, s: State, node: int) -> None:
         return
     forget_pending(f, s, node)
     give_block(s, s.node[node, BARRIER], s.node[node, BARRIER_ROOM])
+    give_block(s, s.node[node, LIST], s.node[node, LIST_ROOM])
     slot = s.node[node, SLOT]
     s.slot_next[slot] = s.counts[SLOT_FREE]
     s.counts[SLOT_FREE] = slot

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from beforehand.kernels.compiling import kernel, part
+from beforehand.kernels.compiling import cold, kernel, part
 from beforehand.kernels.epidemic.queue import add_row, give_block, next_ticket, push, take_block
-from beforehand.kernels.epidemic.sets import ONE, ZERO, bit, first_kept, has, lowest, signed
+from beforehand.kernels.epidemic.sets import ONE, ZERO, bit, first_kept, has, lowest, ring, signed
 from beforehand.kernels.epidemic.state import (
     AHEAD,
     AWAITED,
@@ -61,7 +61,7 @@ BARRIER_MIN = 64
 
 
 @part
-def _is_met(f: Fixed, s: State, slot: int, cause: int) -> bool:
+def is_met(f: Fixed, s: State, slot: int, cause: int) -> bool:
     """Return whether a cause is delivered at this node, or expired."""
     return bool(cause < s.counts[LIVE] or has(f, s, slot, DELIVERED, cause))
 
@@ -85,7 +85,7 @@ def rehash(s: State, old: Ints) -> None:
 
 
 @part
-def _find_wait(s: State, node: int, cause: int) -> int:
+def find_wait(s: State, node: int, cause: int) -> int:
     """Return the row of a wait, which is there."""
     at = int(s.bucket[bucket_of(s, node, cause)])
     while s.wait[at, W_NODE] != node or s.wait[at, W_MESSAGE] != cause:
@@ -117,19 +117,22 @@ def _park(f: Fixed, s: State, node: int, e: int, cause: int) -> None:
     slot, wait = s.node[node, SLOT], s.wait
     s.entry[e, E_NEXT] = NONE
     if has(f, s, slot, AWAITED, cause):
-        at = _find_wait(s, node, cause)
-        s.entry[wait[at, W_LAST], E_NEXT] = e
+        at = find_wait(s, node, cause)
+        if wait[at, W_FIRST] < 0:
+            wait[at, W_FIRST] = e
+        else:
+            s.entry[wait[at, W_LAST], E_NEXT] = e
         wait[at, W_LAST] = e
     else:
-        s.sets[slot, (cause >> 6) & f.mask, AWAITED] |= bit(cause)
+        s.sets[slot, ring(f, cause >> 6), AWAITED] |= bit(cause)
         _take_wait(s, node, cause, e)
     s.counts[DUE_MIN] = min(s.counts[DUE_MIN], s.seq[cause])
 
 
 @part
-def _unpark(f: Fixed, s: State, node: int, cause: int) -> int:
-    """Remove the wait for a cause; return the first of its entries."""
-    s.sets[s.node[node, SLOT], (cause >> 6) & f.mask, AWAITED] &= ~bit(cause)
+def unpark(f: Fixed, s: State, node: int, cause: int) -> int:
+    """Remove the wait for a cause; return the first of its entries, or NONE if all were dropped."""
+    s.sets[s.node[node, SLOT], ring(f, cause >> 6), AWAITED] &= ~bit(cause)
     place, wait = bucket_of(s, node, cause), s.wait
     at, before = s.bucket[place], NONE
     while wait[at, W_NODE] != node or wait[at, W_MESSAGE] != cause:
@@ -154,7 +157,7 @@ def _wake(f: Fixed, s: State, node: int, e: int, top: int) -> int:
         has_lapsed = m < s.counts[LIVE]  # the node was away when the deadline of m passed
         if has_lapsed:
             at = size
-        while at < size and _is_met(f, s, slot, s.past[start + at]):
+        while at < size and is_met(f, s, slot, int(s.past[start + at])):
             at += 1
         if at < size:
             entry[e, E_MET] = at
@@ -218,12 +221,12 @@ def _settle(f: Fixed, s: State, node: int, top: int) -> None:
     while top:
         top -= 1
         m = signed(s.ready[top])
-        s.sets[slot, (m >> 6) & f.mask, DELIVERED] |= bit(m)
+        s.sets[slot, ring(f, m >> 6), DELIVERED] |= bit(m)
         add_row(s, node, DELIVER, m, 0)
         s.counts[DELIVERIES] += 1
         note_delivered(f, s, node, m)
         if has(f, s, slot, AWAITED, m):
-            top = _wake(f, s, node, _unpark(f, s, node, m), top)
+            top = _wake(f, s, node, unpark(f, s, node, m), top)
 
 
 @part
@@ -232,7 +235,7 @@ def admit(f: Fixed, s: State, node: int, m: int) -> None:
     slot, start = s.node[node, SLOT], s.past_start[m]
     for i in range(s.past_size[m]):
         cause = int(s.past[start + i])
-        if not _is_met(f, s, slot, cause):
+        if not is_met(f, s, slot, cause):
             e = s.counts[ENTRY_FREE]
             if e < 0:
                 e = s.counts[ENTRIES_TOP]
@@ -252,7 +255,7 @@ def _first_awaited(f: Fixed, s: State, node: int, low: int, high: int) -> int:
     """Return the first message of the words low..high that is awaited, or NONE."""
     slot = s.node[node, SLOT]
     for w in range(low, high + 1):
-        word = s.sets[slot, w & f.mask, AWAITED]
+        word = s.sets[slot, ring(f, w), AWAITED]
         if word != ZERO:
             return (w << 6) + lowest(word)
     return NONE
@@ -276,12 +279,12 @@ def _list_waits(f: Fixed, s: State, node: int, before: int) -> int:
     expired while the node was away are still awaited."""
     seen, count = s.node[node, AWAITED_SEEN], 0
     for w in range(max(0, seen - f.words + 1), min(seen, before >> 6) + 1):
-        word = s.sets[s.node[node, SLOT], w & f.mask, AWAITED]
+        word = s.sets[s.node[node, SLOT], ring(f, w), AWAITED]
         while word != ZERO:
             m = (w << 6) + lowest(word)
             word &= word - ONE
             if m < before:
-                at, place = _find_wait(s, node, m), count
+                at, place = find_wait(s, node, m), count
                 while f.lifetime_us and place > 0 and _comes_later(s, s.ready[place - 1], at):
                     s.ready[place] = s.ready[place - 1]
                     place -= 1
@@ -296,10 +299,10 @@ def _take_awaited(f: Fixed, s: State, node: int, before: int) -> int:
     list."""
     first, last = NONE, NONE
     for i in range(_list_waits(f, s, node, before)):
-        e = _unpark(f, s, node, s.wait[s.ready[i], W_MESSAGE])
+        e = unpark(f, s, node, int(s.wait[s.ready[i], W_MESSAGE]))
         if first < 0:
             first = e
-        else:
+        elif e >= 0:
             s.entry[last, E_NEXT] = e
         while e >= 0:
             last, e = e, int(s.entry[e, E_NEXT])
@@ -310,9 +313,18 @@ def _take_awaited(f: Fixed, s: State, node: int, before: int) -> int:
 def tell_lapsed(s: State, node: int) -> None:
     """Log the messages that expired while they waited."""
     for i in range(s.counts[LAPSED]):
-        add_row(s, node, EXPIRE, s.lapsed[i], 0)
+        add_row(s, node, EXPIRE, int(s.lapsed[i]), 0)
     s.counts[EXPIRED] += s.counts[LAPSED]
     s.counts[LAPSED] = 0
+
+
+@cold
+def _expire_awaited(f: Fixed, s: State, node: int, speaks: bool) -> None:
+    first = _take_awaited(f, s, node, s.counts[LIVE])
+    top = _wake(f, s, node, first, 0)
+    if not speaks:
+        tell_lapsed(s, node)
+    _settle(f, s, node, top)
 
 
 @part
@@ -324,11 +336,7 @@ def expire(f: Fixed, s: State, node: int, speaks: bool) -> None:
         return
     # While the timer of the order is set to a later time, everything awaited is alive.
     if s.node[node, PENDING] and s.node[node, ORDER_DUE] <= s.counts[NOW]:
-        first = _take_awaited(f, s, node, s.counts[LIVE])
-        top = _wake(f, s, node, first, 0)
-        if not speaks:
-            tell_lapsed(s, node)
-        _settle(f, s, node, top)
+        _expire_awaited(f, s, node, speaks)
     s.node[node, AWAITED_SEEN] = s.counts[WORD]
     if s.node[node, BARRIER_SIZE] >= s.node[node, BARRIER_PURGE_AT]:
         purge_barrier(s, node)
@@ -347,19 +355,27 @@ def purge_barrier(s: State, node: int) -> None:
     s.node[node, BARRIER_PURGE_AT] = max(BARRIER_MIN, 2 * kept)
 
 
+@cold
+def _arm_earlier(f: Fixed, s: State, node: int) -> None:
+    m = _first_awaited(f, s, node, first_kept(f, s), s.counts[WORD])
+    while f.capacity and m >= 0 and s.wait[find_wait(s, node, m), W_FIRST] < 0:
+        unpark(f, s, node, m)  # all that waited for it was dropped
+        m = _first_awaited(f, s, node, m >> 6, s.counts[WORD])
+    if m >= 0 and s.seq[m] < s.node[node, ORDER_DUE]:
+        s.node[node, ORDER_DUE] = s.seq[m]
+        s.node[node, ORDER_TICKET] = next_ticket(s)
+        push(s, s.seq[m], ORDER_TIMER, node, s.node[node, ORDER_TICKET])
+
+
 @part
 def arm(f: Fixed, s: State, node: int) -> None:
     """Set the timer of the order, if a message now waits for an earlier deadline."""
     if f.lifetime_us and s.counts[DUE_MIN] < s.node[node, ORDER_DUE]:
-        m = _first_awaited(f, s, node, first_kept(f, s), s.counts[WORD])
-        if m >= 0 and s.seq[m] < s.node[node, ORDER_DUE]:
-            s.node[node, ORDER_DUE] = s.seq[m]
-            s.node[node, ORDER_TICKET] = next_ticket(s)
-            push(s, s.seq[m], ORDER_TIMER, node, s.node[node, ORDER_TICKET])
+        _arm_earlier(f, s, node)
     s.counts[DUE_MIN] = AHEAD
 
 
-@part
+@cold
 def forget_pending(f: Fixed, s: State, node: int) -> None:
     """Free all entries and waits of a node that leaves for good."""
     e = _take_awaited(f, s, node, AHEAD) if s.node[node, PENDING] else NONE

@@ -57,6 +57,7 @@ from beforehand.kernels.epidemic.state import (
     OWNER,
     POSITION,
     R_KIND,
+    REFUSED,
     REQUEST,
     RING_FULL,
     SIDE,
@@ -238,6 +239,8 @@ def play(f: Fixed, s: State, position_max: int) -> int:
             short = _change(f, s, at)
             if short != FIT:
                 return short
+            if counts[REFUSED]:
+                return int(counts[REFUSED])
         elif counts[HEAP]:
             counts[NOW] = s.heap[0, 0]
             _advance_live(f, s)
@@ -246,5 +249,7 @@ def play(f: Fixed, s: State, position_max: int) -> int:
                 return short
             counts[EVENTS] += 1
             _step(f, s)
+            if counts[REFUSED]:
+                return int(counts[REFUSED])
         else:
             return DONE

@@ -1,6 +1,6 @@
 """Sets of messages as bits, 64 to a word, in a ring of words that turns with time.
 
-Word `w` of the run is at `w & mask`. With lifetimes only words that hold live messages are in use.
+Word `w` of the run is at `ring(w)`. With lifetimes only words that hold live messages are in use.
 Each node, and each end of a contact, clears its own part of the ring when it is next touched. A
 summary bit per non-empty word makes a link-up cost what is held, not what is alive somewhere.
 """
@@ -18,9 +18,7 @@ from beforehand.kernels.epidemic.state import (
     FRESH_HIGH,
     FRESH_LOW,
     LINK_SEEN,
-    LINK_SETS,
     LIVE,
-    NODE_SETS,
     NONE,
     SEEN,
     SLOT,
@@ -31,6 +29,8 @@ from beforehand.kernels.epidemic.state import (
 
 ONE, ZERO = np.uint64(1), np.uint64(0)
 ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
+INVERSE_BITS = 40
+"""`ring` is exact while words of the run x words of the ring < 2**40: up to 2**26 messages."""
 _5, _3, _F, _1 = (
     np.uint64(0x5555555555555555),
     np.uint64(0x3333333333333333),
@@ -68,8 +68,15 @@ def bit(m: int) -> np.uint64:
 
 
 @part
+def ring(f: Fixed, w: int) -> int:
+    """Return the place of word w in the ring: w modulo its size, without a division."""
+    w = int(w)  # a message may be of 32 bits
+    return w - ((w * f.inverse) >> INVERSE_BITS) * f.words
+
+
+@part
 def has(f: Fixed, s: State, slot: int, which: int, m: int) -> bool:
-    return bool((s.sets[slot, (m >> 6) & f.mask, which] >> np.uint64(m & 63)) & ONE != ZERO)
+    return bool((s.sets[slot, ring(f, m >> 6), which] >> np.uint64(m & 63)) & ONE != ZERO)
 
 
 @part
@@ -99,8 +106,8 @@ def turn(f: Fixed, s: State, node: int) -> None:
     if seen < head:
         slot = s.node[node, SLOT]
         for w in range(max(seen + 1, head - f.words + 1), head + 1):
-            at = w & f.mask
-            for which in range(NODE_SETS):
+            at = ring(f, w)
+            for which in range(s.sets.shape[2]):
                 if which != AWAITED:
                     s.sets[slot, at, which] = ZERO
             s.filled[slot, 0, at >> 6] &= ~bit(at)
@@ -114,8 +121,8 @@ def turn_link(f: Fixed, s: State, k: int) -> None:
     head, seen = s.counts[WORD], s.link[k, LINK_SEEN]
     if seen < head:
         for w in range(max(seen + 1, head - f.words + 1), head + 1):
-            for which in range(LINK_SETS):
-                s.link_sets[k, w & f.mask, which] = ZERO
+            for which in range(s.link_sets.shape[2]):
+                s.link_sets[k, ring(f, w), which] = ZERO
         s.link[k, LINK_SEEN] = head
 
 
@@ -125,7 +132,7 @@ def following(f: Fixed, s: State, slot: int, which: int, w: int, high: int) -> i
 
     which: 0 for HELD, 1 for FRESH."""
     while w <= high:
-        at = w & f.mask
+        at = ring(f, w)
         left = s.filled[slot, which, at >> 6] >> np.uint64(at & 63)
         if left != ZERO:
             return w + lowest(left)
@@ -136,7 +143,7 @@ def following(f: Fixed, s: State, slot: int, which: int, w: int, high: int) -> i
 @part
 def add_fresh(f: Fixed, s: State, node: int, m: int) -> None:
     w, slot = m >> 6, s.node[node, SLOT]
-    at = w & f.mask
+    at = ring(f, w)
     s.sets[slot, at, FRESH] |= bit(m)
     s.filled[slot, 1, at >> 6] |= bit(at)
     s.node[node, FRESH_LOW] = min(s.node[node, FRESH_LOW], w)
@@ -148,7 +155,7 @@ def clear_fresh(f: Fixed, s: State, node: int) -> None:
     slot, high = s.node[node, SLOT], s.node[node, FRESH_HIGH]
     w = following(f, s, slot, 1, max(first_kept(f, s), s.node[node, FRESH_LOW]), high)
     while w <= high:
-        at = w & f.mask
+        at = ring(f, w)
         s.sets[slot, at, FRESH] = ZERO
         s.filled[slot, 1, at >> 6] &= ~bit(at)
         w = following(f, s, slot, 1, w + 1, high)

@@ -21,21 +21,23 @@ Bits = NDArray[np.uint64]
 NONE = -1
 AHEAD = 1 << 62
 
-BROADCAST, RECEIVE, DELIVER, EXPIRE, JOIN, LEAVE = 0, 1, 2, 3, 6, 7
+BROADCAST, RECEIVE, DELIVER, EXPIRE, DROP, JOIN, LEAVE = 0, 1, 2, 3, 4, 6, 7
 """The kinds of log rows, as in `sim.log`."""
 DOWN, GO, COME, UP, SPEAK = range(5)
 """The kinds of planned events, in their order at one instant."""
 
-HELD, DELIVERED, ASKING, AWAITED, FRESH, NODE_SETS = range(6)
+HELD, DELIVERED, ASKING, AWAITED, FRESH, EVICTED, NODE_SETS = range(7)
 """The sets of messages of a node:
 
 - HELD: stored
 - DELIVERED: delivered
 - ASKING: requested from a peer
 - AWAITED: a pending message waits for it
-- FRESH: stored since the last announcement"""
-THEIRS, ASKED, LINK_SETS = range(3)
-"""The sets of one end of a contact: what the peer has, and what is requested from it."""
+- FRESH: stored since the last announcement
+- EVICTED: evicted since the last link-up; only if caches are bounded"""
+THEIRS, ASKED, OFFERED_AGAIN, LINK_SETS = range(4)
+"""The sets of one end of a contact: what the peer has, what is requested from it, and what of that
+it announced again; the last one only if caches are bounded."""
 FRAME, ANNOUNCE_TIMER, ORDER_TIMER = range(3)
 """The kinds of events in the heap."""
 ANNOUNCE, REQUEST, DATA, GONE = range(4)
@@ -44,7 +46,9 @@ ANNOUNCE, REQUEST, DATA, GONE = range(4)
 SLOT, FIRST, LAST, DEGREE, ARMED, ORDER_DUE, ORDER_TICKET, PHASE = range(8)
 ENTRIES, PURGE_AT, DRAWS, PENDING, BARRIER, BARRIER_ROOM, BARRIER_SIZE = range(8, 15)
 BARRIER_PURGE_AT, FRESH_LOW, FRESH_HIGH, LAST_SEQ, IS_HERE = range(15, 20)
-ASLEEP, ASLEEP_TOO, SEEN, AWAITED_SEEN, GAUGE_DUE, NODE_COLUMNS = range(20, 26)
+ASLEEP, ASLEEP_TOO, SEEN, AWAITED_SEEN, GAUGE_DUE = range(20, 25)
+LIST, LIST_ROOM, LIST_FIRST, EARLIEST, EVICTED_SIZE, EVICTED_LOW, EVICTED_HIGH = range(25, 32)
+NODE_COLUMNS = 32
 """The columns of `State.node`.
 
 - SLOT: its place in `State.sets`; FIRST, LAST, DEGREE: the list of its links
@@ -53,15 +57,19 @@ ASLEEP, ASLEEP_TOO, SEEN, AWAITED_SEEN, GAUGE_DUE, NODE_COLUMNS = range(20, 26)
 - BARRIER, BARRIER_ROOM, BARRIER_SIZE: the block in the pool that lists what its next message names
 - FRESH_LOW, FRESH_HIGH: the range of words of FRESH
 - ASLEEP, ASLEEP_TOO: timers that came due while the node was away
-- SEEN, AWAITED_SEEN: up to which word of the run its part of the ring is cleared"""
+- SEEN, AWAITED_SEEN: up to which word of the run its part of the ring is cleared
+- LIST, LIST_ROOM, LIST_FIRST: the block in the pool that lists what a bounded cache stores, the
+  longest stored first, and where it begins there; EARLIEST: no deadline of these is earlier
+- EVICTED_SIZE, EVICTED_LOW, EVICTED_HIGH: the size of EVICTED, and the range of its words"""
 
 OWNER, GREETED, NEXT, BEFORE, FREE_US, DOWN_US, HEAD, TAIL, CUT, BUSY = range(10)
-ASKED_LOW, ASKED_HIGH, LINK_SEEN, LINK_COLUMNS = range(10, 14)
+ASKED_LOW, ASKED_HIGH, LINK_SEEN, KNOWN, LINK_COLUMNS = range(10, 15)
 """The columns of `State.link`: one row for each end of a contact, which also is the channel from
 that end. The other end of link `k` is `k ^ 1`.
 
 - FREE_US: when the channel has sent what was cut off; HEAD, TAIL: its queue of records
-- CUT: the number of messages in the frame that is under way; BUSY: IDLE, SENDING or TOO_LATE"""
+- CUT: the number of messages in the frame that is under way; BUSY: IDLE, SENDING or TOO_LATE
+- KNOWN: how many messages the peer is known to have, expired ones included"""
 IDLE, SENDING, TOO_LATE = range(3)
 
 R_KIND, R_BLOCK, R_SIZE, R_POSITION, R_SENT_US, R_TICKET, R_NEXT, R_BYTES, RECORD_COLUMNS = range(9)
@@ -78,19 +86,22 @@ NOW, POSITION, HEAP, TICKET, ROWS, LIVE, WORD, RECORD_FREE, LINK_FREE, SLOT_FREE
 POOL_TOP, PAST_TOP, WAIT_FREE, ENTRY_FREE, FRAMES, BYTES, ARRIVED, STALE = range(10, 18)
 DUPLICATE, RECEIVED, DELIVERIES, DUE_MIN, EVENTS, LINKS_TOP, SLOTS_TOP = range(18, 25)
 RECORDS_TOP, WAITS_TOP, ENTRIES_TOP, LAPSED, EXPIRED, SAMPLES, NEED, SIDE = range(25, 33)
-WAITS, COUNTS = 33, 34
+WAITS, EVICTIONS, EVICTION_ROWS, DROPPED, REFUSED, COUNTS = range(33, 39)
 """The places in `State.counts`.
 
 - LIVE: the first message that has not expired; WORD: the last word of messages so far
 - DUE_MIN: the earliest seq for which a message began to wait in this step
 - *_TOP: how much of an array has ever been used; *_FREE: the first of the used rows that are free
 - SIDE: how many ends of the planned contact have been carried out
-- NEED: how long the array must be that is too short"""
+- NEED: how long the array must be that is too short
+- REFUSED: why the run cannot go on, or 0"""
 
 DONE, SHORT_ROWS, SHORT_POOL, SHORT_HEAP, SHORT_RECORDS, SHORT_WAITS, SHORT_ENTRIES = range(7)
-SHORT_PAST, SHORT_LINKS, SHORT_SLOTS, SHORT_SAMPLES, OUT_OF_ORDER, RING_FULL = range(7, 13)
-"""Why compiled code returns. The last two are refusals: seqs that do not grow with the broadcasts,
-and more live messages than the ring was made for."""
+SHORT_PAST, SHORT_LINKS, SHORT_SLOTS, SHORT_SAMPLES, SHORT_EVICTIONS = range(7, 12)
+OUT_OF_ORDER, RING_FULL, MANY_EVICTED, MANY_KNOWN = range(12, 16)
+"""Why compiled code returns. The last four are refusals: seqs that do not grow with the broadcasts,
+more live messages than the ring was made for, and in runs with bounded caches so many evictions
+between two link-ups, or so many messages known to a peer, that the cores forget some of them."""
 
 SAMPLE_COLUMNS = 6
 """The columns of `State.sample`: time, node, and the gauges of `sim.contacts.world.GAUGES`."""
@@ -124,12 +135,15 @@ class Fixed(NamedTuple):
     ids_max: int
     payload: Ints
     """The size of the payload of each message."""
+    capacity: int
+    """The largest number of messages that a node stores; 0: unbounded."""
     gauge_us: int
     """0: gauges are not sampled."""
     key: np.uint64
     words: int
-    """The size of the ring: a power of two, at least 64."""
-    mask: int
+    """The size of the ring: a multiple of 64."""
+    inverse: int
+    """2**40 / words, rounded up."""
 
 
 class State(NamedTuple):
@@ -162,6 +176,7 @@ class State(NamedTuple):
     rest: Bits  # word: what has to be requested elsewhere
     stamp: Ints  # origin: the last sample that counted it
     sample: Longs  # sample, column
+    eviction: Longs  # eviction: time, node, message
     row_t: Longs
     row_node: Ints
     row_kind: Bytes
@@ -179,32 +194,29 @@ ROW_TYPES = {
 """The columns of the log."""
 
 
-def make_state(fixed: Fixed, *, nodes: int, messages: int, rows: int) -> State:
+def make_state(
+    fixed: Fixed, *, nodes: int, messages: int, rows: int, slots: int, links: int
+) -> State:
     """Return the initial state.
 
-    rows: the size of a page of the log."""
-    words = fixed.words
+    rows: the size of a page of the log. slots, links: how many nodes are there and how many ends
+    of contacts are up at once at most. The system gives memory to arrays of zeros when it is
+    written, so an array of the final size costs no more than one that grows, and is never copied.
+    """
+    words, is_bounded = fixed.words, fixed.capacity > 0
     counts = np.zeros(COUNTS, np.int64)
     counts[WORD], counts[DUE_MIN] = NONE, AHEAD
     for free in (RECORD_FREE, LINK_FREE, SLOT_FREE, WAIT_FREE, ENTRY_FREE):
         counts[free] = NONE
-    node = np.zeros((nodes, NODE_COLUMNS), np.int64)
-    for column, value in (
-        *((SLOT, NONE), (FIRST, NONE), (LAST, NONE), (ORDER_DUE, AHEAD)),
-        *((PURGE_AT, 64), (BARRIER_PURGE_AT, 64), (FRESH_LOW, AHEAD), (FRESH_HIGH, NONE)),
-    ):
-        node[:, column] = value
-    if fixed.lifetime_us:
-        node[:, LAST_SEQ] = -AHEAD
     return State(
         counts=counts,
-        node=node,
-        link=np.zeros((64, LINK_COLUMNS), np.int64),
+        node=_make_nodes(fixed, nodes),
+        link=np.zeros((links, LINK_COLUMNS), np.int64),
         record=np.zeros((1 << 10, RECORD_COLUMNS), np.int64),
-        sets=np.zeros((16, words, NODE_SETS), np.uint64),
-        slot_next=np.zeros(16, np.int64),
-        filled=np.zeros((16, 2, words >> 6), np.uint64),
-        link_sets=np.zeros((64, words, LINK_SETS), np.uint64),
+        sets=np.zeros((slots, words, NODE_SETS if is_bounded else EVICTED), np.uint64),
+        slot_next=np.zeros(slots, np.int64),
+        filled=np.zeros((slots, 2, words >> 6), np.uint64),
+        link_sets=np.zeros((links, words, LINK_SETS if is_bounded else OFFERED_AGAIN), np.uint64),
         heap=np.zeros((1 << 10, 2), np.int64),
         pool=np.zeros(1 << 14, np.uint64),
         free=np.full(CLASSES, NONE),
@@ -224,5 +236,19 @@ def make_state(fixed: Fixed, *, nodes: int, messages: int, rows: int) -> State:
         rest=np.zeros(words, np.uint64),
         stamp=np.full(nodes if fixed.gauge_us else 0, NONE, np.int32),
         sample=np.zeros((1 << 10, SAMPLE_COLUMNS), np.int64),
+        eviction=np.zeros((1 << 8, 3), np.int64),
         **{name: np.empty(rows, kind) for name, kind in ROW_TYPES.items()},
     )
+
+
+def _make_nodes(fixed: Fixed, nodes: int) -> Longs:
+    node = np.zeros((nodes, NODE_COLUMNS), np.int64)
+    for column, value in (
+        *((SLOT, NONE), (FIRST, NONE), (LAST, NONE), (ORDER_DUE, AHEAD)),
+        *((PURGE_AT, 64), (BARRIER_PURGE_AT, 64), (FRESH_LOW, AHEAD), (FRESH_HIGH, NONE)),
+        *((EARLIEST, AHEAD), (EVICTED_LOW, AHEAD), (EVICTED_HIGH, NONE)),
+    ):
+        node[:, column] = value
+    if fixed.lifetime_us:
+        node[:, LAST_SEQ] = -AHEAD
+    return node

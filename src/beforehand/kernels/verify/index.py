@@ -23,7 +23,7 @@ class RepeatedBroadcast(ValueError):
         self.first, self.second = first, second
 
 
-class MessageIndex:
+class MessageNumbers:
     """The number of each message that was broadcast: 0, 1, ... in the order of the broadcasts."""
 
     def __init__(self, spoken: Ints, origin: NDArray[Any], seq: NDArray[Any]) -> None:
@@ -106,7 +106,7 @@ def index_log(
     All arrays have the shape (rows,). Where `is_broadcast` is false, the row is a delivery.
     """
     spoken = np.flatnonzero(is_broadcast)
-    index = MessageIndex(spoken, origin[spoken], seq[spoken])
+    index = MessageNumbers(spoken, origin[spoken], seq[spoken])
     nodes = NodeIndex()
     nodes.add(node)
     compact = nodes.numbers(node)

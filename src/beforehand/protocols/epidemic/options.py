@@ -63,6 +63,11 @@ class Options(msgspec.Struct, frozen=True):
     """The bounds of flow control, for real links: a node sends frames as the wire takes them. None:
     a link takes any number of frames at once, as in a simulation."""
 
+    @property
+    def is_bounded(self) -> bool:
+        """Return whether a node holds only so much."""
+        return self.capacity is not None or self.capacity_bytes is not None
+
     def __post_init__(self) -> None:
         if self.push and self.retry_us is not None:
             hint = "choose one of `push` and `retry_us`: links that lose nothing, or that do"

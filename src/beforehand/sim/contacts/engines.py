@@ -7,13 +7,23 @@ fast and covers most worlds.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from beforehand.errors import InputError, choose
 from beforehand.mobility.trace import Trace
-from beforehand.sim.contacts.run import Result, Spec, run_one
+from beforehand.sim.contacts.run import Result, Spec, Totals, run_one
+from beforehand.sim.contacts.summary import count_violations, summarise
 from beforehand.sim.contacts.traffic import plan_traffic
 from beforehand.sim.contacts.world import OnDone
+
+if TYPE_CHECKING:
+    from beforehand.sim.contacts.running import Page
+    from beforehand.sim.contacts.twin import Twin
+    from beforehand.sim.log_writer import EventWriter
+
+    OpenWriter = Callable[[], AbstractContextManager[EventWriter | None]]
 
 ENGINES = ("auto", "cores", "twin")
 
@@ -22,15 +32,36 @@ WORTH_COMPILING = 3_000_000
 """For fewer possible receptions the cores, at 10 µs each, are faster than a compilation."""
 
 
+Found = TypeVar("Found")
+Note = Callable[[str], object]
+
+
 @dataclass(frozen=True)
-class Played:
+class _Played(Generic[Found]):
     """The result of a run, and what has played it."""
 
-    result: Result
+    result: Found
     engine: str
     """`cores` or `twin`."""
     why: str = ""
     """Why the twin did not play the run, if it was asked for by `auto`."""
+
+
+Played = _Played[Result]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The figures of a run, without its log."""
+
+    totals: Totals
+    rows: int
+    summary: dict[str, Any]
+    """As `summary.summarise` returns it."""
+    violations: dict[str, int]
+    """As `summary.count_violations` returns them."""
+    engine: str
+    why: str
 
 
 def check_engine(engine: str, where: str = "--engine") -> None:
@@ -64,15 +95,71 @@ def play_run(
     engine: str = "auto",
     *,
     on_done: OnDone | None = None,
-    note: Callable[[str], object] = lambda _: None,
+    note: Note = lambda _: None,
 ) -> Played:
     """Run the simulation with an engine: `auto` takes the twin if it covers the run.
 
     note: takes a sentence about the compilation of the twin, which happens once."""
+    return _played(trace, spec, engine, lambda twin: twin.run(), on_done, note)
+
+
+def play_measured(
+    trace: Trace,
+    spec: Spec,
+    engine: str = "auto",
+    *,
+    open_writer: OpenWriter = lambda: nullcontext(None),
+    on_done: OnDone | None = None,
+    note: Note = lambda _: None,
+) -> Measured:
+    """Run the simulation as `play_run` does, and return its figures and verdict.
+
+    The twin keeps no log: it is judged, measured and written page by page, unless caches are
+    bounded. open_writer: makes what writes the event log."""
+
+    def stream(twin: Twin) -> Result | Measured:
+        if spec.layer.is_bounded:
+            return twin.run()
+        from beforehand.sim.contacts.running import RunningFigures
+
+        figures = RunningFigures(trace.nodes_count, twin.traffic, twin.live)
+        with open_writer() as writer:
+
+            def take(page: Page) -> None:
+                figures.add(page)
+                if writer is not None:
+                    writer.add(page.columns, page.senders)
+
+            totals = twin.stream(take)
+        violations, summary = figures.violations(), figures.summary(spec.life_us)
+        return Measured(totals, figures.rows, summary, violations, "twin", "")
+
+    played = _played(trace, spec, engine, stream, on_done, note)
+    found = played.result
+    if isinstance(found, Measured):
+        return found
+    with open_writer() as writer:
+        if writer is not None:
+            writer.add(found.columns, found.senders)
+    violations = count_violations(found.columns)
+    summary = summarise(found.columns, life_us=spec.life_us)
+    rows = len(found.columns["kind"])
+    return Measured(found, rows, summary, violations, played.engine, played.why)
+
+
+def _played(
+    trace: Trace,
+    spec: Spec,
+    engine: str,
+    by_twin: Callable[[Twin], Found],
+    on_done: OnDone | None,
+    note: Note,
+) -> _Played[Found | Result]:
+    """Run the simulation by the twin, or else by the cores."""
     check_engine(engine)
     spec.check()
     if engine == "cores":
-        return Played(run_one(trace, spec, on_done=on_done), "cores")
+        return _Played(run_one(trace, spec, on_done=on_done), "cores")
     # Imported here: the cores need no compiler, whose import takes half a second.
     from beforehand.sim.contacts.twin import Twin, Uncovered, refusal
 
@@ -81,10 +168,10 @@ def play_run(
         why = "the twin is not compiled yet, and the run is too small for that"
     if why is None:
         try:
-            return Played(Twin(trace, spec).run(on_done, note), "twin")
+            return _Played(by_twin(Twin(trace, spec, on_done=on_done, note=note)), "twin")
         except Uncovered as found:
             why = str(found)
     if engine == "twin":
         hint = "choose `--engine auto` or `--engine cores`"
         raise InputError(f"the compiled twin cannot play this run: {why}", hint=hint)
-    return Played(run_one(trace, spec, on_done=on_done), "cores", why)
+    return _Played(run_one(trace, spec, on_done=on_done), "cores", why)

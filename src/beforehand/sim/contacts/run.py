@@ -118,13 +118,10 @@ class Spec(msgspec.Struct, frozen=True):
         )
 
 
-@dataclass(frozen=True)
-class Result:
-    """The result of one run."""
+@dataclass(frozen=True, kw_only=True)
+class Totals:
+    """The result of a run without its event log."""
 
-    columns: dict[str, NDArray[Any]]
-    senders: NDArray[np.int32]
-    """The node that forwarded the message, for each `receive` row."""
     gauges: list[tuple[int, int, str, int]]
     """t_us, node, gauge, value."""
     counters: Counters
@@ -139,6 +136,15 @@ class Result:
     """Origin and seq of the message, then of the cause, for each cause that a message names."""
     evictions: NDArray[np.int64] | None
     """t_us, node, origin and seq of each eviction; None if the engine does not record them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result(Totals):
+    """The result of one run."""
+
+    columns: dict[str, NDArray[Any]]
+    senders: NDArray[np.int32]
+    """The node that forwarded the message, for each `receive` row."""
 
 
 def run_one(trace: Trace, spec: Spec, *, on_done: OnDone | None = None) -> Result:
@@ -173,16 +179,16 @@ def run_one(trace: Trace, spec: Spec, *, on_done: OnDone | None = None) -> Resul
     with no_collection():
         world.run(on_done=on_done)
     return Result(
-        world.log.columns(),
-        np.array(world.senders, np.int32),
-        world.gauges,
-        world.counters(),
-        world.frames_sent,
-        world.frames_lost,
-        world.frames_aborted,
-        world.bytes_sent,
-        np.array(world.pasts, np.int64).reshape(-1, 4),
-        evictions.rows(),
+        columns=world.log.columns(),
+        senders=np.array(world.senders, np.int32),
+        gauges=world.gauges,
+        counters=world.counters(),
+        frames_sent=world.frames_sent,
+        frames_lost=world.frames_lost,
+        frames_aborted=world.frames_aborted,
+        bytes_sent=world.bytes_sent,
+        pasts=np.array(world.pasts, np.int64).reshape(-1, 4),
+        evictions=evictions.rows(),
     )
 
 

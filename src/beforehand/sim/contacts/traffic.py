@@ -139,11 +139,14 @@ def _check_events(trace: Trace, traffic: Traffic) -> None:
 def _is_present(trace: Trace, t_us: Ints, node: Ints) -> NDArray[np.bool_]:
     """Return whether each node is present at its instant."""
     stays = trace.presence[np.lexsort((trace.presence[:, 1], trace.presence[:, 0]))]
-    is_there = np.zeros(len(t_us), bool)
-    first, last = np.searchsorted(stays[:, 0], node), np.searchsorted(stays[:, 0], node, "right")
-    for row in range(len(t_us)):
-        mine = stays[first[row] : last[row]]
-        is_there[row] = bool(((mine[:, 1] <= t_us[row]) & (t_us[row] < mine[:, 2])).any())
+    if not len(stays):
+        return np.zeros(len(t_us), bool)
+    # Node and rank of the time in one number: the last stay that has begun is found at once.
+    times = np.unique(stays[:, 1])
+    begun = stays[:, 0] * (len(times) + 1) + np.searchsorted(times, stays[:, 1], "right")
+    wanted = node * (len(times) + 1) + np.searchsorted(times, t_us, "right")
+    last = stays[np.searchsorted(begun, wanted, "right") - 1]
+    is_there: NDArray[np.bool_] = (last[:, 0] == node) & (last[:, 1] <= t_us) & (t_us < last[:, 2])
     return is_there
 
 

@@ -8,7 +8,7 @@ planned. Then it raises `Uncovered`, and the cores have to play the run.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,19 +20,25 @@ from beforehand.kernels.compiling import is_compiled
 from beforehand.kernels.epidemic.order import rehash
 from beforehand.kernels.epidemic.queue import INDEX_MAX, TICKETS_MAX
 from beforehand.kernels.epidemic.run import play
+from beforehand.kernels.epidemic.sets import INVERSE_BITS
 from beforehand.kernels.epidemic.state import (
     AHEAD,
     ARRIVED,
     BYTES,
     DELIVERIES,
     DONE,
+    DROPPED,
     DUPLICATE,
+    EVICTED,
+    EVICTION_ROWS,
+    EVICTIONS,
     EXPIRED,
     FRAMES,
-    LINK_SETS,
+    MANY_EVICTED,
+    MANY_KNOWN,
     NEED,
-    NODE_SETS,
     NONE,
+    OFFERED_AGAIN,
     OUT_OF_ORDER,
     POSITION,
     RECEIVED,
@@ -41,6 +47,7 @@ from beforehand.kernels.epidemic.state import (
     ROWS,
     SAMPLES,
     SHORT_ENTRIES,
+    SHORT_EVICTIONS,
     SHORT_HEAP,
     SHORT_LINKS,
     SHORT_PAST,
@@ -59,18 +66,22 @@ from beforehand.kernels.epidemic.state import (
 from beforehand.mobility.trace import Trace, make_trace
 from beforehand.protocols.contract.base import Counters
 from beforehand.protocols.epidemic.frames import FRAME_BYTES, ID_BYTES, IDS_MAX
+from beforehand.sim.contacts.columns import Growing
 from beforehand.sim.contacts.plan import live_at_once, make_plan
-from beforehand.sim.contacts.run import Result, Spec
+from beforehand.sim.contacts.run import Result, Spec, Totals
+from beforehand.sim.contacts.running import Page
 from beforehand.sim.contacts.traffic import Planned, plan_traffic
 from beforehand.sim.contacts.world import GAUGES, TOLD_TIMES, OnDone
 from beforehand.sim.streams import stream_key
 
-Columns = dict[str, NDArray[Any]]
-"""Called with (the columns of the next part of the log, the senders of its receptions)."""
+OnPage = Callable[[Page], object]
+"""Called with the next part of the log."""
 
 ROWS_PER_PAGE = 1 << 17
 SETS_BYTES_MAX = 8 << 30
 """The most memory that the sets of messages may take."""
+MESSAGES_MAX = 1 << 26
+"""See `kernels.epidemic.sets.INVERSE_BITS`."""
 GROWING: dict[int, tuple[str, ...]] = {
     SHORT_ROWS: tuple(ROW_TYPES),
     SHORT_POOL: ("pool",),
@@ -82,11 +93,14 @@ GROWING: dict[int, tuple[str, ...]] = {
     SHORT_LINKS: ("link", "link_sets"),
     SHORT_SLOTS: ("sets", "slot_next", "filled"),
     SHORT_SAMPLES: ("sample",),
+    SHORT_EVICTIONS: ("eviction",),
 }
 """The arrays that grow together, for each reason why compiled code returns."""
 REASONS = {
     OUT_OF_ORDER: "deadlines do not grow with the broadcasts, because causes of one instant chain",
     RING_FULL: "chains of causes keep more messages alive than the lifetime says",
+    MANY_EVICTED: "a node evicts more than 1,024 messages between two link-ups",
+    MANY_KNOWN: "a peer is known to have more messages than a node notes",
 }
 
 
@@ -100,7 +114,8 @@ def refusal(trace: Trace, spec: Spec) -> str | None:
     named = {
         f"the protocol `{spec.protocol}`": spec.protocol
         not in ("causal", "delta", "vector", "none"),
-        "bounded caches": layer.capacity is not None or layer.capacity_bytes is not None,
+        "caches bounded in bytes": layer.capacity_bytes is not None,
+        f"eviction `{layer.eviction}`": layer.is_bounded and layer.eviction != "oldest",
         "repetition (`retry`)": layer.retry_us is not None,
         "loss, duplication or jitter": links.is_noisy,
         "clocks that differ": bool(spec.clocks.skew_us),
@@ -124,30 +139,6 @@ def refusal(trace: Trace, spec: Spec) -> str | None:
     return None
 
 
-class _Growing:
-    """Columns that grow in place: the system moves large blocks without a copy."""
-
-    def __init__(self, types: Mapping[str, str]) -> None:
-        self._columns = {name: np.empty(0, kind) for name, kind in types.items()}
-        self._size = 0
-
-    def append(self, page: Columns) -> None:
-        """Append the rows of a page."""
-        for name, part in page.items():
-            column, end = self._columns[name], self._size + len(part)
-            if end > len(column):
-                column.resize(max(end, len(column) + len(column) // 8), refcheck=False)
-            column[self._size : end] = part
-        self._size = end
-
-    def take(self) -> Columns:
-        """Return the columns, and keep nothing."""
-        for column in self._columns.values():
-            column.resize(self._size, refcheck=False)
-        taken, self._columns = self._columns, {}
-        return taken
-
-
 @dataclass
 class Twin:
     """One run of the twin."""
@@ -157,32 +148,53 @@ class Twin:
     rows_per_page: int = ROWS_PER_PAGE
     spare: float = 0.5
     """How much an array that is too short grows beyond the need, as a share of its length."""
-    _log: _Growing = field(default_factory=lambda: _Growing(COLUMNS))
-    _senders: _Growing = field(default_factory=lambda: _Growing({"sender": "int32"}))
+    on_done: OnDone | None = None
+    note: Callable[[str], object] = print
+    """Takes a sentence about the compilation, which happens once."""
+    traffic: Planned = field(init=False)
 
-    def run(self, on_done: OnDone | None = None, note: Callable[[str], object] = print) -> Result:
-        """Play the run. Raise Uncovered if it turns out that the twin does not cover it.
+    def __post_init__(self) -> None:
+        self.traffic = plan_traffic(self.trace, self.spec.traffic, self.spec.seed)
 
-        note: takes a sentence about the compilation, which happens once."""
-        traffic = plan_traffic(self.trace, self.spec.traffic, self.spec.seed)
+    @property
+    def live(self) -> int:
+        """Return how many messages are alive at once at most."""
+        return live_at_once(self.traffic.t_us, self.spec.lifetime_us)
+
+    def run(self) -> Result:
+        """Play the run and keep its log. Raise Uncovered if it turns out that the twin does not
+        cover it."""
+        log, senders = Growing(COLUMNS), Growing({"sender": "int32"})
+
+        def keep(page: Page) -> None:
+            log.append(page.columns)
+            senders.append({"sender": page.senders})
+
+        totals = self.stream(keep)
+        return Result(columns=log.taken(), senders=senders.taken()["sender"], **vars(totals))
+
+    def stream(self, on_page: OnPage) -> Totals:
+        """Play the run, and hand its log on page by page. Raise Uncovered as `run` does."""
+        traffic = self.traffic
         fixed = make_fixed(self.trace, self.spec, traffic)
-        self._refuse_memory(fixed)
         nodes, messages = self.trace.nodes_count, len(traffic.t_us)
-        state = make_state(fixed, nodes=nodes, messages=messages, rows=self.rows_per_page)
-        compile_world(note)
-        state = self._play(fixed, state, on_done)
-        self._flush(state)
-        return self._result(state, messages)
+        slots, links = _most_slots(self.trace), _most_links(self.trace)
+        _refuse_size(fixed, messages, slots, links)
+        state = make_state(
+            fixed,
+            nodes=nodes,
+            messages=messages,
+            rows=self.rows_per_page,
+            slots=slots,
+            links=links,
+        )
+        compile_world(self.note)
+        state = self._play(fixed, state, on_page)
+        self._flush(state, on_page)
+        return self._totals(state, messages)
 
-    def _refuse_memory(self, fixed: Fixed) -> None:
-        nodes = _most_at_once(self.trace.presence[:, 1], self.trace.presence[:, 2])
-        links = 2 * _most_at_once(self.trace.contacts[:, 2], self.trace.contacts[:, 3])
-        size = 8 * fixed.words * (nodes * NODE_SETS + links * LINK_SETS)
-        if size > SETS_BYTES_MAX:
-            raise Uncovered(f"the sets of messages would take {size / 1e9:.1f} GB")
-
-    def _play(self, fixed: Fixed, state: State, on_done: OnDone | None) -> State:
-        size, counts = len(fixed.plan_t), state.counts
+    def _play(self, fixed: Fixed, state: State, on_page: OnPage) -> State:
+        size, counts, on_done = len(fixed.plan_t), state.counts, self.on_done
         pace = max(1, size // TOLD_TIMES) if on_done is not None else size
         until = min(pace, size)
         while True:
@@ -196,14 +208,14 @@ class Twin:
             elif short in REASONS:
                 raise Uncovered(REASONS[short])
             elif short == SHORT_ROWS and counts[ROWS]:
-                self._flush(state)
+                self._flush(state, on_page)
             else:
                 state = _grown(state, short, self.spare)
             if counts[TICKET] >= TICKETS_MAX // 2 or len(state.link) > INDEX_MAX:
                 raise Uncovered("too many frames or contacts at once")
 
-    def _flush(self, state: State) -> None:
-        """Take the rows out of the state, as columns of the log."""
+    def _flush(self, state: State, on_page: OnPage) -> None:
+        """Hand on the rows of the state, as columns of the log."""
         size = int(state.counts[ROWS])
         state.counts[ROWS] = 0
         t_us, node, kind, message, value = (getattr(state, name)[:size] for name in ROW_TYPES)
@@ -216,11 +228,9 @@ class Twin:
             "seq": np.where(has_message, state.seq[message], NONE),
             "value": np.where(is_receive, 0, value).astype(np.int64),
         }
-        senders = value[is_receive]
-        self._log.append(made)
-        self._senders.append({"sender": senders})
+        on_page(Page(made, message.copy(), value[is_receive]))
 
-    def _result(self, state: State, messages: int) -> Result:
+    def _totals(self, state: State, messages: int) -> Totals:
         counts = state.counts
         counters = Counters(
             broadcast=messages,
@@ -229,20 +239,26 @@ class Twin:
             duplicate=int(counts[DUPLICATE]),
             stale=int(counts[STALE]),
             expired=int(counts[EXPIRED]),
+            evicted=int(counts[EVICTIONS]),
+            dropped=int(counts[DROPPED]),
         )
         lost = int(counts[FRAMES] - counts[ARRIVED])
-        return Result(
-            self._log.take(),
-            self._senders.take()["sender"],
-            _gauges(state, self.spec.protocol),
-            counters,
-            int(counts[FRAMES]),
-            lost,
-            lost,  # without noise a frame is lost only when its contact ends
-            int(counts[BYTES]),
-            _pasts(state, messages),
-            None,
+        return Totals(
+            gauges=_gauges(state, self.spec.protocol),
+            counters=counters,
+            frames_sent=int(counts[FRAMES]),
+            frames_lost=lost,
+            frames_aborted=lost,  # without noise a frame is lost only when its contact ends
+            bytes_sent=int(counts[BYTES]),
+            pasts=_pasts(state, messages),
+            evictions=_evictions(state),
         )
+
+
+def _evictions(state: State) -> NDArray[np.int64]:
+    """Return time, node, origin and seq of each eviction."""
+    t_us, node, message = state.eviction[: state.counts[EVICTION_ROWS]].T
+    return np.stack([t_us, node, state.origin[message], state.seq[message]], axis=1)
 
 
 def _pasts(state: State, messages: int) -> NDArray[np.int64]:
@@ -264,7 +280,7 @@ def compile_world(note: Callable[[str], object]) -> None:
     trace = make_trace(["a", "b"], np.array([(0, 1, 0, 1)]))
     spec = Spec("causal")
     fixed = make_fixed(trace, spec, plan_traffic(trace, spec.traffic, spec.seed))
-    state = make_state(fixed, nodes=2, messages=0, rows=1)
+    state = make_state(fixed, nodes=2, messages=0, rows=1, slots=2, links=2)
     play(fixed, state, 0)
     rehash(state, state.bucket)
     note(f"compiled in {time.perf_counter() - started_s:.0f} s")
@@ -277,7 +293,7 @@ def make_fixed(trace: Trace, spec: Spec, traffic: Planned) -> Fixed:
     np.maximum.at(down, trace.presence[:, 0], trace.presence[:, 2])
     # Live messages are consecutive: they touch one word more than they fill, and one in part.
     words = (live_at_once(traffic.t_us, spec.lifetime_us) >> 6) + 2
-    words = max(64, 1 << (words - 1).bit_length())
+    words = -(-words // 64) * 64
     return Fixed(
         *make_plan(trace, traffic),
         contact_down=np.ascontiguousarray(trace.contacts[:, 3]).copy(),
@@ -293,10 +309,11 @@ def make_fixed(trace: Trace, spec: Spec, traffic: Planned) -> Fixed:
         frame_messages=layer.frame_messages_max or 1 << 40,
         ids_max=min(max(1, (layer.frame_bytes_max - FRAME_BYTES) // ID_BYTES), IDS_MAX),
         payload=traffic.payload_bytes.astype(np.int32),
+        capacity=layer.capacity or 0,
         gauge_us=spec.gauge_us or 0,
         key=np.uint64(stream_key(spec.seed, "transfer")),
         words=words,
-        mask=words - 1,
+        inverse=-(-(1 << INVERSE_BITS) // words),
     )
 
 
@@ -331,6 +348,29 @@ def _gauges(state: State, protocol: str) -> list[tuple[int, int, str, int]]:
         for gauge, value in zip(GAUGES, values, strict=True)
         if gauge != "barrier" or protocol != "vector"
     ]
+
+
+def _refuse_size(fixed: Fixed, messages: int, slots: int, links: int) -> None:
+    """Refuse a run that is too large."""
+    if messages > MESSAGES_MAX:
+        raise Uncovered(f"more than {MESSAGES_MAX:,} broadcasts")
+    is_bounded = fixed.capacity > 0
+    sets = slots * (EVICTED + is_bounded) + links * (OFFERED_AGAIN + is_bounded)
+    if 8 * fixed.words * sets > SETS_BYTES_MAX:
+        raise Uncovered(f"the sets of messages would take {8 * fixed.words * sets / 1e9:.1f} GB")
+
+
+def _most_slots(trace: Trace) -> int:
+    """Return how many nodes have state at once: from their first coming to their last going."""
+    first, last = np.full(trace.nodes_count, AHEAD), np.full(trace.nodes_count, -AHEAD)
+    np.minimum.at(first, trace.presence[:, 0], trace.presence[:, 1])
+    np.maximum.at(last, trace.presence[:, 0], trace.presence[:, 2])
+    return max(1, _most_at_once(first[first < AHEAD], last[first < AHEAD]))
+
+
+def _most_links(trace: Trace) -> int:
+    """Return how many ends of contacts are up at once at most."""
+    return max(2, 2 * _most_at_once(trace.contacts[:, 2], trace.contacts[:, 3]))
 
 
 def _most_at_once(begins: NDArray[np.int64], ends: NDArray[np.int64]) -> int:
