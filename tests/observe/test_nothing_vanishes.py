@@ -20,7 +20,7 @@ from pyspark.errors import AnalysisException
 from beforehand.cli import main
 from beforehand.errors import InputError
 from beforehand.files import local_place
-from beforehand.observe.failures import disk_named, tell_failure, whole_text
+from beforehand.observe.failures import disk_named, failure_of, whole_text
 from beforehand.observe.files import Stream, order_stream, order_table
 from beforehand.observe.lock import check_unlocked, locked
 from beforehand.observe.places import Read, check_places, unsorted_files
@@ -307,7 +307,7 @@ OSError: [Errno 28] No space left on device"""
 
 @pytest.mark.parametrize("text", [TABLE_FULL, WORKER_FULL, "OSError: Disk quota exceeded"])
 def test_a_full_disk_was_not_named(text, tmp_path):
-    told = tell_failure(text, "/full")
+    told = failure_of(text, "/full")
     assert told is not None
     assert (told.problem, told.where) == ("the disk is full", "/full")
     assert "make room" in told.hint
@@ -333,6 +333,6 @@ def test_the_cause_of_a_failed_stream_was_not_looked_for():
     full = "java.io.IOException: No space left on device"
     caused = Raised("[STREAM_FAILED] Query terminated", "at y", Raised(full, "at x"))
     for error in (caused, Raised("[STREAM_FAILED]", f"Caused by: {full}")):
-        told = tell_failure(whole_text(error), "/full")
+        told = failure_of(whole_text(error), "/full")
         assert told is not None
         assert told.problem == "the disk is full"

@@ -42,7 +42,7 @@ from beforehand.units import format_duration, parse_duration, show_duration, sho
 if TYPE_CHECKING:
     from beforehand.mobility.positions import Positions
     from beforehand.mobility.trace import Trace
-    from beforehand.sim.contacts.engines import Measured
+    from beforehand.sim.contacts.engines import MeasuredRun
     from beforehand.sim.contacts.run import Spec, Totals
     from beforehand.sim.log_writer import EventWriter
 
@@ -131,7 +131,7 @@ def run(args: argparse.Namespace) -> int:
     return EXIT_VIOLATION if is_broken else EXIT_VALID
 
 
-def _summarise(trace: Trace, spec: Spec, played: Measured) -> dict[str, Any]:
+def _summarise(trace: Trace, spec: Spec, played: MeasuredRun) -> dict[str, Any]:
     """Return all that the command tells about a run."""
     totals = played.totals
     return {

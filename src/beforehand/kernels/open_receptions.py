@@ -28,7 +28,7 @@ class Receptions(NamedTuple):
     t_us: Longs  # place: when the node received the message
 
 
-class Rows(NamedTuple):
+class LogRows(NamedTuple):
     """Columns of a part of a log."""
 
     t_us: Longs
@@ -89,7 +89,7 @@ def add_all(open_: Receptions, old: Receptions) -> None:
 
 @compiled
 def measure(
-    open_: Receptions, rows: Rows, origin: Ints, sent_us: Longs, found: Measured, row: int
+    open_: Receptions, rows: LogRows, origin: Ints, sent_us: Longs, found: Measured, row: int
 ) -> int:
     """Measure the rows from `row` on; return the first one for which the table is too small.
 

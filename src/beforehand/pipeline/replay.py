@@ -40,7 +40,8 @@ def replay_run(root: Path, wanted: str | None, into: Path) -> tuple[str, str]:
     if not finished:
         problem = "no run is finished" if wanted is None or found else f"no run is named `{wanted}`"
         names = list_some([folder.name for folder in folders])
-        raise InputError(problem, where=str(root), hint=f"runs here: {names}")
+        hint = f"runs here: {names}" if names else "`beforehand run` goes on with what is missing"
+        raise InputError(problem, where=str(root), hint=hint)
     if damage := find_damage(finished[0]):
         hint = "run the scenario again: it makes damaged datasets anew"
         raise InputError("; ".join(damage), where=str(finished[0]), hint=hint)

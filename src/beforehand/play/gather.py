@@ -84,7 +84,8 @@ def _find_dataset(root: Path, run: str | None) -> tuple[Path, str]:
     if not finished:
         problem = "no run is finished" if run is None or found else f"no run is named `{run}`"
         names = list_some([folder.name for folder in folders])
-        raise InputError(problem, where=str(root), hint=f"runs here: {names}")
+        hint = f"runs here: {names}" if names else "`beforehand run` goes on with what is missing"
+        raise InputError(problem, where=str(root), hint=hint)
     return finished[0], plan.scenario
 
 

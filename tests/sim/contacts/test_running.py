@@ -14,7 +14,7 @@ from beforehand.events import COLUMNS, About
 from beforehand.protocols.epidemic.options import Options
 from beforehand.sim.contacts.engines import play_measured
 from beforehand.sim.contacts.run import Spec
-from beforehand.sim.contacts.running import Spread
+from beforehand.sim.contacts.running import DelayStatistics
 from beforehand.sim.contacts.summary import describe
 from beforehand.sim.contacts.traffic import Traffic
 from beforehand.sim.log_writer import ROWS_PER_GROUP, event_writer
@@ -139,7 +139,7 @@ def test_a_run_that_fails_leaves_no_log(tmp_path):
 def test_a_spread_of_parts_is_that_of_all_values():
     rng = np.random.default_rng(1)
     values = np.concatenate([rng.integers(0, 10**12, 1000), np.full(500, 7)])
-    spread = Spread()
+    spread = DelayStatistics()
     assert spread.described() == describe(values[:0])
     for part in np.array_split(values, 9):
         spread.add(part)

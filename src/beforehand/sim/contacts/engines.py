@@ -19,7 +19,7 @@ from beforehand.sim.contacts.traffic import plan_traffic
 from beforehand.sim.contacts.world import OnDone
 
 if TYPE_CHECKING:
-    from beforehand.sim.contacts.running import Page
+    from beforehand.sim.contacts.running import LogPage
     from beforehand.sim.contacts.twin import Twin
     from beforehand.sim.log_writer import EventWriter
 
@@ -51,7 +51,7 @@ Played = _Played[Result]
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredRun:
     """The figures of a run, without its log."""
 
     totals: Totals
@@ -111,13 +111,13 @@ def play_measured(
     open_writer: OpenWriter = lambda: nullcontext(None),
     on_done: OnDone | None = None,
     note: Note = lambda _: None,
-) -> Measured:
+) -> MeasuredRun:
     """Run the simulation as `play_run` does, and return its figures and verdict.
 
     The twin keeps no log: it is judged, measured and written page by page, unless caches are
     bounded. open_writer: makes what writes the event log."""
 
-    def stream(twin: Twin) -> Result | Measured:
+    def stream(twin: Twin) -> Result | MeasuredRun:
         if spec.layer.is_bounded:
             return twin.run()
         from beforehand.sim.contacts.running import RunningFigures
@@ -125,18 +125,18 @@ def play_measured(
         figures = RunningFigures(trace.nodes_count, twin.traffic, twin.live)
         with open_writer() as writer:
 
-            def take(page: Page) -> None:
+            def take(page: LogPage) -> None:
                 figures.add(page)
                 if writer is not None:
                     writer.add(page.columns, page.senders)
 
             totals = twin.stream(take)
         violations, summary = figures.violations(), figures.summary(spec.life_us)
-        return Measured(totals, figures.rows, summary, violations, "twin", "")
+        return MeasuredRun(totals, figures.rows, summary, violations, "twin", "")
 
     played = _played(trace, spec, engine, stream, on_done, note)
     found = played.result
-    if isinstance(found, Measured):
+    if isinstance(found, MeasuredRun):
         return found
     with open_writer() as writer:
         if writer is not None:
@@ -144,7 +144,7 @@ def play_measured(
     violations = count_violations(found.columns)
     summary = summarise(found.columns, life_us=spec.life_us)
     rows = len(found.columns["kind"])
-    return Measured(found, rows, summary, violations, played.engine, played.why)
+    return MeasuredRun(found, rows, summary, violations, played.engine, played.why)
 
 
 def _played(

@@ -16,8 +16,8 @@ from beforehand.events import BROADCAST, COLUMNS, DELIVER, JOIN, LEAVE
 from beforehand.kernels.open_receptions import (
     EXPIRED,
     OPEN,
+    LogRows,
     Measured,
-    Rows,
     add_all,
     make_receptions,
     measure,
@@ -32,7 +32,7 @@ DELAYS = ("delay", "delivered_delay", "latency", "age")
 RECEPTIONS = 1 << 16
 
 
-class Page(NamedTuple):
+class LogPage(NamedTuple):
     """A part of a log of the twin."""
 
     columns: dict[str, NDArray[Any]]
@@ -43,7 +43,7 @@ class Page(NamedTuple):
     """The node that forwarded the message, of each reception."""
 
 
-class Spread:
+class DelayStatistics:
     """Minimum, maximum, average and standard deviation of values that come in parts."""
 
     def __init__(self) -> None:
@@ -82,11 +82,11 @@ class RunningFigures:
         self._origin = traffic.node.astype(np.int32)
         self._verdict = RunningVerdict(nodes, len(traffic.t_us), live)
         self._open = make_receptions(RECEPTIONS)
-        self._spreads = {name: Spread() for name in DELAYS}
+        self._spreads = {name: DelayStatistics() for name in DELAYS}
         self._deliveries = self._receptions = 0
         self._kept = Growing(COLUMNS)
 
-    def add(self, page: Page) -> None:
+    def add(self, page: LogPage) -> None:
         """Take the next rows."""
         columns = page.columns
         kind = columns["kind"]
@@ -94,11 +94,11 @@ class RunningFigures:
         self._receptions += len(page.senders)
         self._deliveries += int(np.count_nonzero(kind == DELIVER))
         self._verdict.add({"node": columns["node"], "kind": kind, "message": page.message})
-        self._measure(Rows(columns["t_us"], columns["node"], kind, page.message))
+        self._measure(LogRows(columns["t_us"], columns["node"], kind, page.message))
         kept = (kind == BROADCAST) | (kind == JOIN) | (kind == LEAVE)
         self._kept.append({name: column[kept] for name, column in columns.items()})
 
-    def _measure(self, rows: Rows) -> None:
+    def _measure(self, rows: LogRows) -> None:
         size = len(rows.kind)
         found = Measured(np.zeros(2, np.int64), *(np.empty(size, np.int64) for _ in range(3)))
         at = 0

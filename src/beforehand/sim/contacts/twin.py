@@ -69,12 +69,12 @@ from beforehand.protocols.epidemic.frames import FRAME_BYTES, ID_BYTES, IDS_MAX
 from beforehand.sim.contacts.columns import Growing
 from beforehand.sim.contacts.plan import live_at_once, make_plan
 from beforehand.sim.contacts.run import Result, Spec, Totals
-from beforehand.sim.contacts.running import Page
+from beforehand.sim.contacts.running import LogPage
 from beforehand.sim.contacts.traffic import Planned, plan_traffic
 from beforehand.sim.contacts.world import GAUGES, TOLD_TIMES, OnDone
 from beforehand.sim.streams import stream_key
 
-OnPage = Callable[[Page], object]
+OnPage = Callable[[LogPage], object]
 """Called with the next part of the log."""
 
 ROWS_PER_PAGE = 1 << 17
@@ -166,7 +166,7 @@ class Twin:
         cover it."""
         log, senders = Growing(COLUMNS), Growing({"sender": "int32"})
 
-        def keep(page: Page) -> None:
+        def keep(page: LogPage) -> None:
             log.append(page.columns)
             senders.append({"sender": page.senders})
 
@@ -228,7 +228,7 @@ class Twin:
             "seq": np.where(has_message, state.seq[message], NONE),
             "value": np.where(is_receive, 0, value).astype(np.int64),
         }
-        on_page(Page(made, message.copy(), value[is_receive]))
+        on_page(LogPage(made, message.copy(), value[is_receive]))
 
     def _totals(self, state: State, messages: int) -> Totals:
         counts = state.counts
