@@ -5,7 +5,8 @@ import random
 import numpy as np
 import pytest
 
-from beforehand.kernels.verify.causality import KINDS, find_violations, index_log
+from beforehand.kernels.verify.causality import KINDS, find_violations
+from beforehand.kernels.verify.index import index_log
 from beforehand.kernels.verify.running import BROADCAST, DELIVER, RunningVerdict
 
 NODES = 5
