@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
 import json
@@ -68,11 +69,16 @@ def test_a_late_delivery_is_proved_by_file_and_line(tmp_path, name):
     assert places == [str(first + row) for row in (0, 1, 2, 3, 4)]
 
 
-@pytest.mark.parametrize("pack", ["gzip", "zip", "stdin", "folder"])
+@pytest.mark.parametrize("pack", ["gzip", "zstd", "bz2", "zip", "stdin", "folder"])
 def test_a_packed_log_and_a_folder_and_the_standard_input_are_read(tmp_path, monkeypatch, pack):
     text, path = csv_of(LATE).encode(), tmp_path / "log"
     if pack == "gzip":
         path.write_bytes(gzip.compress(text))
+    elif pack == "bz2":
+        path.write_bytes(bz2.compress(text))
+    elif pack == "zstd":
+        with pa.CompressedOutputStream(path, "zstd") as out:
+            out.write(text)
     elif pack == "zip":
         with zipfile.ZipFile(path, "w") as archive:
             archive.writestr("a/log.csv", text)
