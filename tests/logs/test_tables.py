@@ -7,6 +7,8 @@ import gzip
 import io
 import json
 import random
+import subprocess
+import sys
 import zipfile
 from types import SimpleNamespace
 
@@ -101,6 +103,13 @@ def test_frames_and_tables_in_memory_get_the_verdict_and_the_lines_of_the_file(t
         assert [line.split()[0].rpartition(":")[2] for line in story.splitlines()[1:]] == [*"12345"]
 
 
+def test_the_package_judges_a_log_when_it_is_called():
+    code = "import beforehand, sys; import pandas as pd;"
+    code += f" log = pd.DataFrame({LATE!r}); verdict = beforehand.verify(log, mapping={MAP!r});"
+    code += " assert isinstance(verdict, beforehand.Verdict); sys.exit(verdict.exit_code)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 1
+
+
 def test_fields_are_detected_by_their_names_and_the_assumption_is_shown(tmp_path, capsys):
     names = {"host": "Node", "what": "Kind", "uuid": "message_id"}
     path = tmp_path / "log.csv"
@@ -187,6 +196,24 @@ def test_a_planted_violation_among_sends_and_receives_is_found(tmp_path, kind):
     (run,) = verify_events(path, is_whole=True).runs
     assert (run.state, run.counts) == ("invalid", {kind: 1})
     assert all(f"{path}:" in story for story in run.stories())
+
+
+def test_sends_beside_broadcasts_are_judged_and_leave_the_order_open(tmp_path):
+    """`b` learns of m1 by a send, and broadcasts m2: `c` delivers them in the wrong order."""
+    texts = ["a broadcast m1", "a send x", "b receive x", "b broadcast m2", "c deliver m2"]
+    rows = [dict(zip(("node", "kind", "message"), text.split(), strict=True)) for text in texts]
+    late = {"node": "c", "kind": "deliver", "message": "m1"}
+    path = tmp_path / "log.csv"
+    path.write_text(csv_of([*rows, late]))
+    (run,) = verify_events(path).runs
+    assert run.state == "unknown"
+    assert "2 sends and receives beside the broadcasts may order them" in run.reason
+    path.write_text(csv_of([rows[2], *rows, late, {**rows[2]}]))
+    (run,) = verify_events(path).runs
+    assert (run.state, run.counts) == ("invalid", {"receive too many": 1})
+    transport = [{**late, "kind": "receive"}, late]
+    path.write_text(csv_of([rows[0], *transport]))
+    assert verify_events(path).state == "valid"
 
 
 def test_a_cycle_of_parents_is_found_and_a_parent_outside_is_unknown(tmp_path):
