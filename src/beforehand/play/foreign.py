@@ -24,9 +24,15 @@ NOTE = "the log gives an order, not a clock: an event is right of its causes, an
 PROOFS_MAX = 200
 
 
-def foreign_run(path: Path, wanted: str | None) -> Run:
-    """Return a run of the log of another system: the named one, else the first with a finding."""
-    readings = entry.read(path, None, entry.Asked())
+READ_PLAINLY = entry.Asked()
+
+
+def foreign_run(path: Path, wanted: str | None, asked: entry.Asked = READ_PLAINLY) -> Run:
+    """Return a run of the log of another system: the named one, else the first with a finding.
+
+    asked: which fields or profile the user named.
+    """
+    readings = entry.read(path, None, asked)
     runs = [(run, reading.format) for reading in readings for run in reading.runs if run.events]
     found = [(run, form) for run, form in runs if wanted is None or run.name.startswith(wanted)]
     if not found:

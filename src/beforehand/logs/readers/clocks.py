@@ -151,7 +151,7 @@ def is_synoptic(source: Source) -> str:
 def read_synoptic(sources: list[Source], why: str) -> Reading:
     """Return the runs of logs whose clocks are vectors of counters without the name of a host."""
     reading = Reading("synoptic", why, [], [source.name for source in sources])
-    reading.assumed.append("the host of an event is the entry that no lesser clock has as high")
+    reading.assumed.append("the host of an event is the entry that no other event can own")
     for source in sources:
         for number, (_, low, high) in enumerate(_pieces(source.text, 0, SYNOPTIC_SPLIT), 1):
             run = Run(f"{source.short}#{number}", "clocks")
@@ -199,8 +199,60 @@ def _hosted(
                 unsure.discard(key)
             elif not all(a >= b for a, b in zip(clock, least, strict=False)):
                 unsure.add(key)
-    for at, clock, text_of_line in rows:
+    owned = _claimed([clock for _, clock, _ in rows])
+    for (at, clock, text_of_line), host in zip(rows, owned, strict=True):
         own = [
             i for i, n in enumerate(clock) if n and first[i, n] == clock and (i, n) not in unsure
         ]
-        yield at, own[0] if len(own) == 1 else -1, clock, text_of_line
+        yield at, host if host >= 0 else own[0] if len(own) == 1 else -1, clock, text_of_line
+
+
+def _claimed(clocks: list[tuple[int, ...]]) -> list[int]:
+    """Return for each clock the entry that no other clock can own; -1 if that is not decided.
+
+    A counter of a host is the own one of one event. So the first event of a host, which knows no
+    other, owns its only entry; and an event whose causes own all other entries owns the last one.
+    This needs every event of a run, and no clock to be right. Events with one clock and as many
+    entries left own them in the order of their lines: whichever owns which, they know each other.
+    """
+    rows_of: dict[tuple[int, int], list[int]] = {}
+    left = [{i for i, n in enumerate(clock) if n} for clock in clocks]
+    for row, clock in enumerate(clocks):
+        for i in left[row]:
+            rows_of.setdefault((i, clock[i]), []).append(row)
+    found = [-1] * len(clocks)
+    same: dict[tuple[int, ...], list[int]] = {}
+    for row, clock in enumerate(clocks):
+        same.setdefault(clock, []).append(row)
+    twins = [rows for rows in same.values() if len(rows) > 1]
+    ready = [row for row, entries in enumerate(left) if len(entries) == 1]
+    while ready:
+        while ready:
+            row = ready.pop()
+            if found[row] >= 0 or len(left[row]) != 1:
+                continue
+            (host,) = left[row]
+            _claim(row, host, clocks, rows_of, left, found, ready)
+        for rows in twins:
+            hosts = sorted(left[rows[0]])
+            if found[rows[0]] < 0 and len(hosts) == len(rows):
+                for row, host in zip(rows, hosts, strict=True):
+                    _claim(row, host, clocks, rows_of, left, found, ready)
+    return found
+
+
+def _claim(
+    row: int,
+    host: int,
+    clocks: list[tuple[int, ...]],
+    rows_of: dict[tuple[int, int], list[int]],
+    left: list[set[int]],
+    found: list[int],
+    ready: list[int],
+) -> None:
+    found[row] = host
+    for other in rows_of[host, clocks[row][host]]:
+        if found[other] < 0:
+            left[other].discard(host)
+            if len(left[other]) == 1:
+                ready.append(other)

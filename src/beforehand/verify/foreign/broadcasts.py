@@ -51,13 +51,17 @@ def judge_broadcasts(run: Run, *, is_whole: bool = False) -> Judged:
     violations = _violations(rows, merged)
     for row in forced.tolist():
         _add_forced(graph, places, rows, broadcasts, row, judged)
-    unknown = []
+    unknown: dict[tuple[str, str], Event] = {}
     for at, kind in violations:
+        event = rows[at]
+        first = unknown.get((event.node, event.message))
         if kind in (LATE, TWICE):
             _add(graph, places, rows, at, kind, broadcasts, judged)
+        elif first is not None:
+            judged.add("twice", _twice(event), first, event)
         elif at not in forced:
-            unknown.append(rows[at])
-    _judge_unknown(unknown, run, broadcasts, judged, is_whole)
+            unknown[event.node, event.message] = event
+    _judge_unknown([*unknown.values()], run, broadcasts, judged, is_whole)
     return judged
 
 
@@ -137,7 +141,7 @@ def _add(
     if kind == TWICE:
         before = [e for e in graph.sequences[sequence][:index] if e.kind == DELIVER]
         first = next((e for e in before if e.message == event.message), event)
-        judged.add("twice", f"`{event.node}` delivered `{event.message}` twice", first, event)
+        judged.add("twice", _twice(event), first, event)
         return
     what = f"`{event.node}` delivered `{event.message}` after a message that causally follows it"
 
@@ -148,6 +152,10 @@ def _add(
         return [*path[:last], event]
 
     judged.findings.append(Finding("late", what, chain))
+
+
+def _twice(event: Event) -> str:
+    return f"`{event.node}` delivered `{event.message}` twice"
 
 
 def _judge_unknown(
