@@ -111,7 +111,7 @@ class Opener:
         try:
             content = _open(sealed, None, nonce, self._key)
         except CryptoError as error:
-            problem = f"record {self._count} does not open: altered, left out or out of order"
+            problem = f"record {self._count} failed to decrypt: altered, missing or out of order"
             raise Refused("altered", problem) from error
         self._key, self._count = _next(self._key, self._count)
         return content
@@ -155,7 +155,7 @@ class Handshake:
         tag = self._tag(not self.is_dialer, before, content)
         if len(hello) != HELLO_BYTES or not hmac.compare_digest(hello[len(content) :], tag):
             problem = "its hello has another secret: another group, or one before a rotation"
-            raise Refused("wrong_key", problem, hint="does it have the group's current key?")
+            raise Refused("wrong_key", problem, hint="give it the current key of the group")
         if not self.is_dialer:
             self.hello = self._make_hello(hello)
         first, second = (self.hello, hello) if self.is_dialer else (hello, self.hello)
