@@ -112,14 +112,14 @@ def _matches(source: Source, low: int, high: int, pattern: str) -> Iterator[Foun
     for match in CLOCK_LINE.finditer(text, low, high):
         if is_clock_first:
             end = text.find("\n", match.end() + 1)
-            told = text[match.end() + 1 : high if end < 0 else end]
+            text_of_line = text[match.end() + 1 : high if end < 0 else end]
         else:
-            told = text[: match.start()].rstrip("\n").rpartition("\n")[2]
-        yield match.start(), match["host"], match["clock"], told
+            text_of_line = text[: match.start()].rstrip("\n").rpartition("\n")[2]
+        yield match.start(), match["host"], match["clock"], text_of_line
 
 
 def _add(run: Run, source: Source, found: Found, reading: Reading) -> None:
-    at, host, clock, told = found
+    at, host, clock, text_of_line = found
     line = source.line_at(at)
     try:
         known = clock_of(clock)
@@ -129,10 +129,10 @@ def _add(run: Run, source: Source, found: Found, reading: Reading) -> None:
         reading.skipped["lines whose clock cannot be read"] += 1
         run.doubts.append(f"line {line:,} has no readable clock")
         return
-    event = Event(host, "local", source.name, line, clock=known, text=told[:200])
-    if is_akka := AKKA_BROADCAST.search(told):
+    event = Event(host, "local", source.name, line, clock=known, text=text_of_line[:200])
+    if is_akka := AKKA_BROADCAST.search(text_of_line):
         event.kind, event.message = "broadcast", is_akka[1]
-    elif is_akka := AKKA_DELIVER.search(told):
+    elif is_akka := AKKA_DELIVER.search(text_of_line):
         event.kind, event.message = "deliver", is_akka[1]
     if host not in known or not known[host]:
         run.doubts.append(f"line {line:,} has a host without a counter, `{host}`")
@@ -159,7 +159,7 @@ def read_synoptic(sources: list[Source], why: str) -> Reading:
                 (m.start(), tuple(map(int, m["clock"].split(","))), m["event"])
                 for m in SYNOPTIC.finditer(source.text, low, high)
             ]
-            for at, host, clock, told in _hosted(rows):
+            for at, host, clock, text_of_line in _hosted(rows):
                 line = source.line_at(at)
                 if host < 0:
                     run.doubts.append(f"line {line:,}: the host does not follow from the clock")
@@ -177,7 +177,7 @@ def read_synoptic(sources: list[Source], why: str) -> Reading:
                         known,
                         clock[host],
                         None,
-                        told,
+                        text_of_line,
                     )
                 )
             if rows:
@@ -200,11 +200,11 @@ def _hosted(
             elif not all(a >= b for a, b in zip(clock, least, strict=False)):
                 unsure.add(key)
     owned = _claimed([clock for _, clock, _ in rows])
-    for (at, clock, told), host in zip(rows, owned, strict=True):
+    for (at, clock, text_of_line), host in zip(rows, owned, strict=True):
         own = [
             i for i, n in enumerate(clock) if n and first[i, n] == clock and (i, n) not in unsure
         ]
-        yield at, host if host >= 0 else own[0] if len(own) == 1 else -1, clock, told
+        yield at, host if host >= 0 else own[0] if len(own) == 1 else -1, clock, text_of_line
 
 
 def _claimed(clocks: list[tuple[int, ...]]) -> list[int]:

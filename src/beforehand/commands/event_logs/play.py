@@ -106,7 +106,7 @@ def _gather_named(args: argparse.Namespace) -> Run:
 
 
 def _gather(args: argparse.Namespace) -> Run:
-    from beforehand.commands.played import gather_results
+    from beforehand.commands.event_logs.played import gather_results
     from beforehand.play.foreign import foreign_run
     from beforehand.play.gather import gather_run, trace_run
     from beforehand.play.kinds import is_run
