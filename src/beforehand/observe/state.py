@@ -32,7 +32,7 @@ from beforehand.kernels.observer.reorder_many import (
     arrival_ticks,
     reorder_many,
 )
-from beforehand.observe.lives import LifeGroups, group_rows
+from beforehand.observe.incarnations import Incarnations, group_rows
 from beforehand.observe.rows import join
 from beforehand.observe.stamps import (
     ARRIVED_US,
@@ -176,7 +176,7 @@ def _runs_out(state: State, order: Reordering, moment: BatchMoment) -> Flags:
     return silent
 
 
-def _is_last(rows: pa.Table, of_row: Ints, groups: LifeGroups, order: Reordering) -> Flags:
+def _is_last(rows: pa.Table, of_row: Ints, groups: Incarnations, order: Reordering) -> Flags:
     """Return which rows have the latest arrival time of their group or a later stamp.
 
     Only arrival times that were given can be trusted, so rows without one do not decide which is
@@ -197,7 +197,7 @@ def _admit(
     state: State,
     rows: pa.Table,
     of_row: Ints,
-    groups: LifeGroups,
+    groups: Incarnations,
     order: Reordering,
     moment: BatchMoment,
 ) -> tuple[State, pa.Table]:
@@ -243,7 +243,7 @@ def _admit(
     return state, _let_out(rows.take(place[delivered.row]), delivered, order)
 
 
-def _until(groups: LifeGroups, order: Reordering, moment: BatchMoment) -> Ints:
+def _until(groups: Incarnations, order: Reordering, moment: BatchMoment) -> Ints:
     """Return the tick to which the clock of each group is advanced after its arrivals."""
     wall = moment.now_us // order.tick_us if order.clock == "wall" else LEAST
     return np.where(groups.ends, FOREVER, wall)
@@ -294,7 +294,7 @@ def _arrivals(
     return at, arrival, Stamps(*(column[at] for column in stamps))
 
 
-def _without_ended(state: State, groups: LifeGroups) -> State:
+def _without_ended(state: State, groups: Incarnations) -> State:
     """Remove the observers whose last group has ended."""
     stays = ~groups.leaves[groups.last]
     if stays.all():

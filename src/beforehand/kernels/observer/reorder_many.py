@@ -1,7 +1,7 @@
 """The queues of many observers in one call: see `kernels.observer.reorder`, which has the rules.
 
-Rows lie in one table, group by group. A group is an observer, or one of its lives if it ended and
-began anew within the batch.
+Rows lie in one table, group by group. A group is an observer, or one of its incarnations if it
+ended and began anew within the batch.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Divide the rows of a batch into groups: the observers, and their lives if they end midway."""
+"""Divide the rows of a batch into groups: observers, or their incarnations if they end midway."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from beforehand.observe.stamps import (
 )
 
 
-class LifeGroups(NamedTuple):
-    """One group for each observer, or several in turn: after each end it begins a new life."""
+class Incarnations(NamedTuple):
+    """The groups of a batch. Each observer has one, and another after each of its ends."""
 
     of_row: Ints
     """The group of each row."""
@@ -41,7 +41,7 @@ class LifeGroups(NamedTuple):
         return len(self.owner)
 
 
-def group_rows(rows: pa.Table, owner: Ints, observers: int, order: Reordering) -> LifeGroups:
+def group_rows(rows: pa.Table, owner: Ints, observers: int, order: Reordering) -> Incarnations:
     """Return the groups of the rows.
 
     owner: the observer of each row.
@@ -50,33 +50,35 @@ def group_rows(rows: pa.Table, owner: Ints, observers: int, order: Reordering) -
     leaves = np.zeros(len(rows), np.bool_)
     if LEAVES in rows.column_names:
         leaves = rows[LEAVES].to_numpy(zero_copy_only=False)
-    life = np.zeros(len(rows), np.int64)
+    incarnation = np.zeros(len(rows), np.int64)
     if order.clock == "arrival" and leaves.any():
-        life = _lives(rows, owner, ends, leaves, order)
-    lives = np.ones(observers, np.int64)
-    np.maximum.at(lives, owner, life + 1)
-    last = np.cumsum(lives) - 1
-    first = last - lives + 1
-    of_row = first[owner] + life
-    count = int(lives.sum())
+        incarnation = _incarnations(rows, owner, ends, leaves, order)
+    incarnations = np.ones(observers, np.int64)
+    np.maximum.at(incarnations, owner, incarnation + 1)
+    last = np.cumsum(incarnations) - 1
+    first = last - incarnations + 1
+    of_row = first[owner] + incarnation
+    count = int(incarnations.sum())
     ends_group, leaves_group = (
         np.bincount(of_row[is_so], minlength=count) > 0 for is_so in (ends, leaves)
     )
-    return LifeGroups(
-        of_row, np.repeat(np.arange(observers), lives), first, last, ends_group, leaves_group
+    return Incarnations(
+        of_row, np.repeat(np.arange(observers), incarnations), first, last, ends_group, leaves_group
     )
 
 
-def _lives(rows: pa.Table, owner: Ints, ends: Flags, leaves: Flags, order: Reordering) -> Ints:
-    """Return the life of its observer to which each row belongs, counted from 0."""
+def _incarnations(
+    rows: pa.Table, owner: Ints, ends: Flags, leaves: Flags, order: Reordering
+) -> Ints:
+    """Return the incarnation of its observer to which each row belongs, counted from 0."""
     known_us = integers(rows[ARRIVED_US])
     ends_us = np.where(is_believable(known_us), known_us, MISSING)
     arrived_us = arrived_us_of(rows, order)
     at_us = np.where(ends, ends_us, np.where(is_believable(arrived_us), arrived_us, LEAST))
-    life = np.zeros(len(rows), np.int64)
+    incarnation = np.zeros(len(rows), np.int64)
     by_owner = np.argsort(owner, kind="stable")
     for observer in np.unique(owner[leaves]):
         low, high = np.searchsorted(owner[by_owner], [observer, observer + 1])
         at = by_owner[low:high]
-        life[at] = np.searchsorted(np.unique(ends_us[at][leaves[at]]), at_us[at])
-    return life
+        incarnation[at] = np.searchsorted(np.unique(ends_us[at][leaves[at]]), at_us[at])
+    return incarnation
