@@ -13,13 +13,12 @@ class LinkCounters(msgspec.Struct):
     links: int = 0
     """Links that came up."""
     no_key: int = 0
-    """Incoming connections that did not begin with a valid hello: another program, or a probe."""
+    """Incoming connections that ended before their hello: another program, or a probe."""
     wrong_key: int = 0
-    """Hellos made with another secret: another group, or a secret that was rotated."""
+    """Hellos that no secret of this node opens: another group, a secret that was rotated, another
+    program, or a hello that was recorded on another connection. Also such answers of a listener."""
     another_version: int = 0
-    """Hellos of another version of this protocol."""
-    replayed: int = 0
-    """Hellos that were received before."""
+    """Hellos of version 1 of this protocol."""
     altered: int = 0
     """Records that failed to decrypt: altered, dropped, duplicated or reordered."""
     malformed: int = 0

@@ -1,4 +1,4 @@
-"""One TCP connection, from the hello to the close: the asyncio protocol around the handshake.
+"""One TCP connection, from the cookie to the close: the asyncio protocol around the handshake.
 
 A link knows no other connections. It reports to its owner, the mesh, which decides whether this
 connection becomes the link between two members.
@@ -7,24 +7,22 @@ connection becomes the link between two members.
 from __future__ import annotations
 
 import asyncio
-import enum
+import random
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
 
 from beforehand.runtime.crypto.handshake import (
-    HELLO_BYTES,
     SEAL_BYTES,
-    Handshake,
     Introduction,
     Opener,
     Sealer,
-    check_magic,
 )
 from beforehand.runtime.transport.address import Address
 from beforehand.runtime.transport.buffers import ReadBuffer, SendQueue
 from beforehand.runtime.transport.disconnects import Refused
+from beforehand.runtime.transport.handshake_stream import HandshakeStream
 from beforehand.runtime.transport.limits import Limits
+from beforehand.runtime.transport.link_owner import LinkState, Owner
 from beforehand.runtime.transport.records import (
     BEAT,
     CLOSING,
@@ -43,7 +41,8 @@ from beforehand.runtime.transport.records import (
 )
 
 LENGTH_BYTES = 4
-INTRODUCTION_BYTES_MAX = 1024
+FIRST_RECORD_BYTES_MAX = 1024
+"""The longest record before the introduction is checked."""
 READ_BYTES = 8 << 10
 """Read buffer of an idle link, as most links are. It grows for longer records."""
 WRITE_HIGH_BYTES = 256 << 10
@@ -52,52 +51,27 @@ LINGER_SECONDS = 1.0
 """Time for a goodbye to be sent before the connection is aborted."""
 FLOOD_SECONDS = 2
 """Seconds over which `frames_per_second_max` is averaged."""
-
-
-class LinkState(enum.IntEnum):
-    """The state of a connection; it only increases."""
-
-    HELLO = 0
-    INTRODUCTION = 1
-    DECIDING = 2
-    UP = 3
-    ENDED = 4
-
-
-class Owner(Protocol):
-    """The callbacks of a link."""
-
-    def on_connected(self, link: Link) -> bool:
-        """Return whether there is a free place for this connection."""
-
-    def is_replay(self, hello: bytes) -> bool:
-        """Return whether this hello was received before; remember it."""
-
-    def on_introduced(self, link: Link, peer: Introduction) -> None: ...
-    def on_keep(self, link: Link) -> None: ...
-    def on_pong(self, link: Link) -> None: ...
-    def on_frame(self, name: str, frame: bytes) -> None: ...
-    def on_room(self, link: Link) -> None: ...
-    def on_ended(self, link: Link, kind: str, problem: str) -> None:
-        """Called exactly once, for any reason; only `on_lost` follows."""
-
-    def on_lost(self, link: Link) -> None:
-        """Called exactly once, as the last event: the socket is closed."""
+DRAIN_SECONDS = (1.0, 5.0)
+"""Bounds of the random time after which a connection is closed whose hello did not open."""
+DRAIN_BYTES_MAX = 1 << 20
+"""Bytes that are read from such a connection."""
+_sink = memoryview(bytearray(READ_BYTES))
+"""Where the bytes of a connection that has ended are read to."""
 
 
 class Link(asyncio.BufferedProtocol):
     """One connection; `Mesh` documents the guarantees to callers."""
 
-    def __init__(self, owner: Owner, handshake: Handshake, limits: Limits) -> None:
+    def __init__(self, owner: Owner, handshake: HandshakeStream, limits: Limits) -> None:
         self._loop = asyncio.get_running_loop()
         self._owner, self._limits = owner, limits
-        self._handshake: Handshake | None = handshake
+        self._handshake: HandshakeStream | None = handshake
         self.is_dialed = handshake.is_dialer
         self.state = LinkState.HELLO
         self.name = ""
         """The peer's name, once it is proven; before, empty."""
         self.address = Address("", 0)
-        self.was_up = self.was_turned_away = False
+        self.was_up = self.was_turned_away = self.is_draining = False
         self.since_us = 0
         self.began = self.received_at = self.sent_at = self._loop.time()
         self.place = ""
@@ -119,7 +93,7 @@ class Link(asyncio.BufferedProtocol):
         self._refilled = self.began
         self._queue = SendQueue()
         self._is_choked = self._is_flushing = self._owes_pong = self._was_beyond_half = False
-        self._record_bytes_max = INTRODUCTION_BYTES_MAX
+        self._record_bytes_max = FIRST_RECORD_BYTES_MAX
         self._on_frame: Callable[[str, bytes], None] = owner.on_frame
         self._linger: asyncio.TimerHandle | None = None
 
@@ -134,8 +108,8 @@ class Link(asyncio.BufferedProtocol):
             self.address = Address(remote[0], remote[1])
         if not self._owner.on_connected(self):
             self.end("too_many_connections", "no place for another connection")
-        elif self.is_dialed and self._handshake:
-            self._write(self._handshake.hello)
+        elif self._handshake and self._handshake.start:
+            self._write(self._handshake.start)
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._linger:
@@ -176,20 +150,45 @@ class Link(asyncio.BufferedProtocol):
         self.ended.set_result(None)
         self._owner.on_ended(self, kind, problem)
 
+    def _drain(self, refused: Refused) -> None:
+        """End a connection whose hello did not open, without any sign of that on the network.
+
+        The place among the handshakes is free at once. The socket is read for a random time.
+        """
+        self.state = LinkState.ENDED
+        if self._owner.may_drain():
+            self.is_draining = True
+            seconds = random.uniform(*DRAIN_SECONDS)
+            self._linger = self._loop.call_later(seconds, self._transport.abort)
+        else:
+            self._transport.abort()
+        self._buffer.clear()
+        self.ended.set_result(None)
+        self._owner.on_ended(self, refused.kind, refused.problem)
+
+    def stop_draining(self) -> None:
+        """Close the socket of a stranger at once."""
+        if self.is_draining:
+            self._transport.abort()
+
     def _is_closing(self) -> bool:
         return self._transport.is_closing()
 
     # ---- receiving ------------------------------------------------------------------------------
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        return self._buffer.space()
+        return _sink if self.state is LinkState.ENDED else self._buffer.space()
 
     def buffer_updated(self, nbytes: int) -> None:
+        self.bytes_in += nbytes
+        if self.state is LinkState.ENDED:
+            if self.bytes_in > DRAIN_BYTES_MAX:
+                self._transport.abort()
+            return
         now = self._loop.time()
         rate = self._limits.frames_per_second_max
         self._tokens = min(self._tokens + (now - self._refilled) * rate, FLOOD_SECONDS * rate)
         self.received_at = self._refilled = now
-        self.bytes_in += nbytes
         self._buffer.filled(nbytes)
         self._take()
 
@@ -228,7 +227,7 @@ class Link(asyncio.BufferedProtocol):
             self._hand_over()
             return True
         if self.state is LinkState.HELLO:
-            return self._take_hello()
+            return self._take_handshake()
         buffer = self._buffer
         if len(buffer) < LENGTH_BYTES:
             buffer.reserve(LENGTH_BYTES)
@@ -245,25 +244,29 @@ class Link(asyncio.BufferedProtocol):
         self._on_record(self._opener.open(buffer.take(size)))
         return True
 
-    def _take_hello(self) -> bool:
-        start = self._buffer.peek(HELLO_BYTES)
-        check_magic(start)
-        if len(start) < HELLO_BYTES:
+    def _take_handshake(self) -> bool:
+        """Take the next message of the handshake that is no record."""
+        handshake = self._handshake
+        assert handshake is not None, "can't happen: it is dropped after this state"
+        try:
+            reply = handshake.take(self._buffer)
+        except Refused as refused:
+            if self.is_dialed:
+                raise
+            self._drain(refused)
             return False
-        self._buffer.take(HELLO_BYTES)
-        assert self._handshake is not None
-        self._sealer, self._opener = self._handshake.on_hello(start)
-        if not self.is_dialed:
-            if self._owner.is_replay(start):
-                raise Refused("replayed", "this hello was received before")
-            self._write(self._handshake.hello)
-            self._introduce()
-        self.state = LinkState.INTRODUCTION
+        if reply is None:
+            return False
+        if reply:
+            self._write(reply)
+        if handshake.is_proven:
+            self._sealer, self._opener = handshake.sealer, handshake.opener
+            self.state = LinkState.INTRODUCTION
+            if self.is_dialed:
+                peer, introduction = handshake.meet()
+                self._write_record(bytes([INTRODUCTION]) + introduction)
+                self._introduced(peer)
         return True
-
-    def _introduce(self) -> None:
-        assert self._handshake is not None
-        self._write_record(bytes([INTRODUCTION]) + self._handshake.introduction())
 
     def _on_record(self, content: bytes) -> None:
         kind = content[0] if content else 0
@@ -302,10 +305,10 @@ class Link(asyncio.BufferedProtocol):
             )
 
     def _on_introduction(self, content: bytes) -> None:
-        assert self._handshake is not None
-        peer = self._handshake.on_introduction(content)
-        if self.is_dialed:
-            self._introduce()
+        assert self._handshake is not None, "can't happen: it is dropped after this state"
+        self._introduced(self._handshake.on_introduction(content))
+
+    def _introduced(self, peer: Introduction) -> None:
         self._handshake = None
         self._record_bytes_max = content_bytes_max(self._limits) + SEAL_BYTES
         self.state = LinkState.DECIDING

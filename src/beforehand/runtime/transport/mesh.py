@@ -17,22 +17,27 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from beforehand.errors import LocalError
-from beforehand.runtime.crypto.handshake import Handshake, Introduction
+from beforehand.runtime.crypto.handshake import (
+    DialerHandshake,
+    Introduction,
+    ListenerHandshake,
+)
 from beforehand.runtime.crypto.keys import GroupKey, MemberKey
 from beforehand.runtime.crypto.trust import Trust
 from beforehand.runtime.transport.address import Address, limit_key
 from beforehand.runtime.transport.dialer import Dialer
 from beforehand.runtime.transport.disconnects import Disconnect, LinkCounters
+from beforehand.runtime.transport.handshake_stream import HandshakeStream
 from beforehand.runtime.transport.limits import DEFAULTS, Limits
-from beforehand.runtime.transport.link import LINGER_SECONDS, Link, LinkState
+from beforehand.runtime.transport.link import LINGER_SECONDS, Link
+from beforehand.runtime.transport.link_owner import LinkState
 from beforehand.runtime.transport.listener import Listener
+from beforehand.runtime.transport.places import Places, may_drain
 from beforehand.runtime.transport.records import CLOSING
 
 if TYPE_CHECKING:
     from beforehand.runtime.transport.discovery import Discovery
 
-HELLOS_MAX = 4096
-"""The most recent hellos, none of which is answered again (replay protection)."""
 DISCONNECTS_MAX = 64
 """The most recent disconnects that are kept for `disconnects`."""
 SHUNNED = ("flood", "too_large", "malformed", "unwanted")
@@ -92,7 +97,7 @@ class Mesh:
         self._rivals: dict[str, Link] = {}
         """New connections that wait while the old link of the same peer is pinged."""
         self._open: set[Link] = set()
-        self._hellos: dict[bytes, None] = {}
+        self._places = Places(limits)
         self._shunned: dict[str, float] = {}
         self._disconnects: deque[Disconnect] = deque(maxlen=DISCONNECTS_MAX)
         self._listener = Listener(lambda: self._new_link(is_dialer=False))
@@ -143,6 +148,7 @@ class Mesh:
         await self._listener.close()
         for link in list(self._open):
             link.end(CLOSING, "we close")
+            link.stop_draining()
         lost = [link.lost for link in self._open]
         if lost:
             await asyncio.wait(lost, timeout=LINGER_SECONDS * 2)
@@ -230,8 +236,8 @@ class Mesh:
         return link
 
     def _new_link(self, *, is_dialer: bool) -> Link:
-        handshake = Handshake(self._key, self._name, self._member, is_dialer=is_dialer)
-        return Link(self, handshake, self._limits)
+        make = DialerHandshake if is_dialer else ListenerHandshake
+        return Link(self, HandshakeStream(make(self._key, self._name, self._member)), self._limits)
 
     def _forget(self, address: Address) -> None:
         if address not in self._peers:
@@ -239,32 +245,13 @@ class Mesh:
 
     def on_connected(self, link: Link) -> bool:
         self._open.add(link)
+        link.place = limit_key(link.address.host)
         if link.is_dialed or not self._is_running:
             return self._is_running
-        link.place = limit_key(link.address.host)
-        come = [other for other in self._open if other.state is not LinkState.ENDED]
-        come = [other for other in come if not other.is_dialed]
-        if sum(other.place == link.place for other in come) > (
-            self._limits.connections_per_address_max
-        ):
-            return False
-        strangers = [other for other in come if other.state < LinkState.UP]
-        if len(strangers) <= self._limits.handshakes_max:
-            return True
-        # A member sends its hello at once. So the oldest connection without one is most likely a
-        # stranger.
-        waiting = [other for other in strangers if other.state is LinkState.HELLO]
-        oldest = min(waiting, key=lambda other: other.began)
-        oldest.end("too_many_connections", "it was closed to make room for another member")
-        return oldest is not link
+        return self._places.admit(link, self._open)
 
-    def is_replay(self, hello: bytes) -> bool:
-        if hello in self._hellos:
-            return True
-        self._hellos[hello] = None
-        if len(self._hellos) > HELLOS_MAX:
-            del self._hellos[next(iter(self._hellos))]
-        return False
+    def may_drain(self) -> bool:
+        return may_drain(self._open)
 
     def on_introduced(self, link: Link, peer: Introduction) -> None:
         if peer.name == self._name and peer.public == self._member.public:
@@ -348,6 +335,7 @@ class Mesh:
             link.end("too_many_connections", "no place for another link")
             return
         self._links[link.name] = link
+        self._places.remember(link.place)
         link.come_up()
         self.counters.links += 1
         self._on_link(link.name, True)
