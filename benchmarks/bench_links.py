@@ -18,7 +18,9 @@ import time
 import msgspec
 
 from beforehand.check.fuzz.links import throw
+from beforehand.runtime.config import wall_clock_us
 from beforehand.runtime.crypto.handshake import Opener, Sealer
+from beforehand.runtime.crypto.key_ring import KeyRing
 from beforehand.runtime.crypto.keys import GroupKey, new_group, new_member
 from beforehand.runtime.crypto.trust import Trust
 from beforehand.runtime.transport.address import Address
@@ -49,7 +51,7 @@ class Node:
         self.mesh = Mesh(
             name,
             member,
-            key,
+            KeyRing(key, wall_clock_us),
             Trust(name, member, {}, lambda *_: None),
             listen=[Address("127.0.0.1", 0)],
             peers=peers,

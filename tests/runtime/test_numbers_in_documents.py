@@ -12,7 +12,7 @@ from beforehand.runtime.crypto import handshake, merkle, trust
 from beforehand.runtime.queues import inbox
 from beforehand.runtime.radio import cell_settings, reliable_channel
 from beforehand.runtime.storage import event_log, group_commit, store
-from beforehand.runtime.transport import link, mesh, places
+from beforehand.runtime.transport import drain, mesh, places
 from beforehand.runtime.transport.limits import Limits
 from tests.conftest import REPO
 
@@ -76,7 +76,7 @@ SENTENCES = [
     ("security.md", f"can look at {handshake.HELLO_BYTES} bytes"),
     (
         "security.md",
-        "a random {:.0f} to {:.0f} s".format(*link.DRAIN_SECONDS),
+        "a random {:.0f} to {:.0f} s".format(*drain.DRAIN_SECONDS),
     ),
     ("security.md", f"at most {places.DRAINING_MAX} of them"),
     ("security.md", f"`frame_bytes_max` | {LIMITS.frame_bytes_max // MIB} MiB |"),

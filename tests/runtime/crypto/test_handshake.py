@@ -13,6 +13,7 @@ from beforehand.runtime.crypto.handshake import (
     INTRODUCTION_BYTES,
     DialerHandshake,
     Introduction,
+    LateMember,
     ListenerHandshake,
     Opener,
     Sealer,
@@ -23,6 +24,7 @@ from beforehand.runtime.crypto.keys import GroupKey, new_group, new_member
 from beforehand.runtime.transport.disconnects import Refused
 
 KEY = new_group("harbour-secret-name")
+NOW_US = 10**15
 ANN, BOB = new_member(), new_member()
 
 
@@ -31,7 +33,7 @@ def dialer(key: GroupKey = KEY) -> DialerHandshake:
 
 
 def listener(key: GroupKey = KEY) -> ListenerHandshake:
-    return ListenerHandshake(key, "bob-the-listener", BOB)
+    return ListenerHandshake(key, "bob-the-listener", BOB, NOW_US)
 
 
 def refused(kind: str):
@@ -74,7 +76,7 @@ def test_stealing_all_long_term_keys_later_does_not_decrypt_a_connection(monkeyp
     assert c.ann._noise._ephemeral == b""
     # The thief has the secret and all bytes that were sent, so all but the shared result of the
     # ephemeral keys, which both ends have dropped.
-    thief = c.ann._begin(KEY.secret, c.bob.cookie)
+    thief = c.ann._begin(KEY.newest, c.bob.cookie)
     thief.receive_tokens(c.hello[:32])
     assert thief.open_payload(c.hello[32:]) == b""
     monkeypatch.setattr(noise.bindings, "crypto_scalarmult", lambda own, _: own)
@@ -101,7 +103,8 @@ def test_introductions_of_short_and_long_names_have_one_length():
 
 
 @pytest.mark.parametrize(
-    "key", [new_group("harbour-secret-name"), GroupKey("another", KEY.secret), KEY.rotate()]
+    "key",
+    [new_group("harbour-secret-name"), GroupKey("another", KEY.secret), KEY.rotate(is_quiet=True)],
 )
 def test_another_secret_or_group_is_refused_before_any_reply(key):
     bob = listener()
@@ -200,6 +203,32 @@ def test_a_signature_of_one_role_does_not_count_for_the_other():
         c.ann._check(as_dialer, b"hash")
     with refused("forged"):
         c.bob._check(as_listener, b"hash")
+
+
+def test_the_secret_before_a_rotation_opens_until_it_ends():
+    new = KEY.rotate(10**6)
+    ends_us = new.older[0].ends_us
+    assert ends_us is not None
+    bob = ListenerHandshake(new, "bob", BOB, ends_us - 1)
+    bob.on_hello(dialer(KEY).on_cookie(bob.cookie))
+    assert bob.secret.id == KEY.newest.id
+    bob = ListenerHandshake(new, "bob", BOB, ends_us - 1)
+    bob.on_hello(dialer(new).on_cookie(bob.cookie))
+    assert bob.secret.id == new.newest.id
+
+
+def test_a_dialer_whose_secret_has_ended_gets_one_sealed_word():
+    new, ann = KEY.rotate(10**6), dialer()
+    ends_us = new.older[0].ends_us
+    bob = ListenerHandshake(new, "bob", BOB, ends_us)
+    with pytest.raises(LateMember) as late:
+        bob.on_hello(ann.on_cookie(bob.cookie))
+    assert len(late.value.answer) == ANSWER_BYTES  # as long as any answer
+    with refused("rotated"):
+        ann.on_answer(late.value.answer)
+    quiet = ListenerHandshake(KEY.rotate(is_quiet=True), "bob", BOB, ends_us)
+    with refused("wrong_key"):
+        quiet.on_hello(ann.on_cookie(quiet.cookie))
 
 
 def test_padding_has_one_form():

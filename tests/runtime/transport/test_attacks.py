@@ -30,7 +30,7 @@ from beforehand.runtime.crypto.handshake import (
     unpad,
 )
 from beforehand.runtime.crypto.keys import new_member
-from beforehand.runtime.transport import link, places
+from beforehand.runtime.transport import drain, places
 from beforehand.runtime.transport.address import Address
 from beforehand.runtime.transport.limits import Limits
 from beforehand.runtime.transport.link import FIRST_RECORD_BYTES_MAX, LENGTH_BYTES
@@ -39,8 +39,8 @@ from beforehand.runtime.transport.link import FIRST_RECORD_BYTES_MAX, LENGTH_BYT
 @pytest.fixture(autouse=True)
 def drain_briefly(monkeypatch):
     """Close the connections of strangers after a time that fits into tests."""
-    assert link.DRAIN_SECONDS == (1.0, 5.0)
-    monkeypatch.setattr(link, "DRAIN_SECONDS", (0.05, 0.1))
+    assert drain.DRAIN_SECONDS == (1.0, 5.0)
+    monkeypatch.setattr(drain, "DRAIN_SECONDS", (0.05, 0.1))
 
 
 async def say(address: Address, data: bytes, *, to_the_end: bool = False) -> bytes:
@@ -110,7 +110,9 @@ def test_another_protocol_version_is_reported_as_such():
     against_ann(scene)
 
 
-@pytest.mark.parametrize("rotated", [KEY.rotate(), msgspec.structs.replace(KEY, name="port")])
+@pytest.mark.parametrize(
+    "rotated", [KEY.rotate(is_quiet=True), msgspec.structs.replace(KEY, name="port")]
+)
 def test_a_peer_with_another_or_a_rotated_secret_gets_no_reply(rotated):
     async def scene(ann: Recorder) -> None:
         old = Recorder("old", ann.address, key=rotated)
@@ -172,7 +174,7 @@ def test_a_recorded_hello_replayed_to_another_node_drew_181_bytes():
 
 def test_66_replayed_hellos_kept_a_member_out_for_16_seconds(monkeypatch):
     """Each replay held a place among the handshakes until its time was up."""
-    monkeypatch.setattr(link, "DRAIN_SECONDS", (60.0, 60.0))
+    monkeypatch.setattr(drain, "DRAIN_SECONDS", (60.0, 60.0))
 
     async def scene(ann: Recorder) -> None:
         _, said, _ = await recorded_link(ann)
@@ -196,7 +198,7 @@ def test_66_replayed_hellos_kept_a_member_out_for_16_seconds(monkeypatch):
 
 
 def test_a_stranger_is_read_and_closed_after_a_random_time(monkeypatch):
-    monkeypatch.setattr(link, "DRAIN_SECONDS", (0.2, 0.4))
+    monkeypatch.setattr(drain, "DRAIN_SECONDS", (0.2, 0.4))
 
     async def scene(ann: Recorder) -> None:
         time = asyncio.get_running_loop().time
@@ -210,8 +212,8 @@ def test_a_stranger_is_read_and_closed_after_a_random_time(monkeypatch):
 
 
 def test_strangers_that_are_read_are_bounded_in_number_and_bytes(monkeypatch):
-    monkeypatch.setattr(link, "DRAIN_SECONDS", (60.0, 60.0))
-    monkeypatch.setattr(link, "DRAIN_BYTES_MAX", 1 << 16)
+    monkeypatch.setattr(drain, "DRAIN_SECONDS", (60.0, 60.0))
+    monkeypatch.setattr(drain, "DRAIN_BYTES_MAX", 1 << 16)
     monkeypatch.setattr(places, "DRAINING_MAX", 2)
 
     async def scene(ann: Recorder) -> None:

@@ -29,6 +29,7 @@ from beforehand.runtime.crypto.keys import (
     PUBLIC_BYTES,
     SIGNATURE_BYTES,
     GroupKey,
+    GroupSecret,
     MemberKey,
     flaw_of_name,
 )
@@ -59,6 +60,9 @@ REKEY_RECORDS = 1 << 20
 """Records after which a direction derives a new key. The nonce counter itself would last for 2⁶⁴
 records."""
 SIZE_BYTES = 2
+ROTATED = b"rotated"
+"""An answer instead of an introduction: the dialer's secret has ended."""
+SECRET_ENDED = "the group has another secret since a rotation, and ours has ended"
 
 _encode = msgspec.msgpack.encode
 
@@ -133,6 +137,8 @@ class Handshake:
     `DialerHandshake` and `ListenerHandshake` have the messages. Use each object for one connection.
     """
 
+    secret: GroupSecret
+    """The secret of this connection. A listener knows it after the hello."""
     role: bytes
     """The role of this end, which its signature covers."""
     peer_role: bytes
@@ -140,9 +146,9 @@ class Handshake:
     def __init__(self, key: GroupKey, name: str, member: MemberKey) -> None:
         self._key, self._name, self._member = key, name, member
 
-    def _begin(self, secret: bytes, cookie: bytes) -> NNpsk0:
+    def _begin(self, secret: GroupSecret, cookie: bytes) -> NNpsk0:
         """Return the state of the Noise handshake under one secret of the group."""
-        psk = derive(secret, b"link", self._key.name.encode())
+        psk = derive(secret.secret, b"link", self._key.name.encode())
         return NNpsk0(psk, PROLOGUE + cookie)
 
     def _introduce(self, hash_: bytes) -> bytes:
@@ -174,15 +180,23 @@ class DialerHandshake(Handshake):
 
     role, peer_role = b"dialer", b"listener"
 
+    def __init__(
+        self, key: GroupKey, name: str, member: MemberKey, secret: GroupSecret | None = None
+    ) -> None:
+        """secret: which secret of the key to use; the newest by default."""
+        super().__init__(key, name, member)
+        self.secret = secret or key.newest
+
     def on_cookie(self, cookie: bytes) -> bytes:
         """Return the hello for this cookie."""
-        self._noise = self._begin(self._key.secret, cookie)
+        self._noise = self._begin(self.secret, cookie)
         return self._noise.send_tokens() + self._noise.seal_payload(b"")
 
     def on_answer(self, answer: bytes) -> tuple[Sealer, Opener]:
         """Take the listener's answer and return the AEAD states for sending and receiving.
 
-        Raise `Refused` unless it was made for our hello with the group's secret.
+        Raise `Refused` unless it was made for our hello with the group's secret, or if it says that
+        this secret has ended.
         """
         noise = self._noise
         try:
@@ -192,6 +206,8 @@ class DialerHandshake(Handshake):
         except DecryptError as error:
             problem = "its answer was not made with the group's secret for this connection"
             raise Refused("wrong_key", problem) from error
+        if self._listeners == pad(ROTATED):
+            raise Refused("rotated", SECRET_ENDED, hint="get the group's current key")
         ours, theirs = noise.split()
         return Sealer(ours), Opener(theirs)
 
@@ -209,23 +225,40 @@ class ListenerHandshake(Handshake):
 
     role, peer_role = b"listener", b"dialer"
 
-    def __init__(self, key: GroupKey, name: str, member: MemberKey) -> None:
+    def __init__(self, key: GroupKey, name: str, member: MemberKey, now_us: int) -> None:
+        """now_us: the time, which decides which secrets have ended."""
         super().__init__(key, name, member)
+        self._now_us = now_us
         self.cookie = secrets.token_bytes(COOKIE_BYTES)
 
     def on_hello(self, hello: bytes) -> tuple[bytes, Sealer, Opener]:
         """Return our answer and the AEAD states for sending and receiving.
 
-        Raise `Refused` unless the hello was made with the group's secret and for our cookie.
+        Raise `LateMember` if it was made with a secret that has ended. Raise `Refused` unless it
+        was made with a secret of the group and for our cookie.
         """
-        noise = self._begin(self._key.secret, self.cookie)
+        for secret in self._key.live(self._now_us):
+            if (noise := self._open_hello(secret, hello)) is not None:
+                self.secret = secret
+                return self._answer(noise)
+        for secret in self._key.ended(self._now_us):
+            if (noise := self._open_hello(secret, hello)) is not None:
+                raise LateMember(_tokens(noise) + noise.seal_payload(pad(ROTATED)))
+        raise _refusal(hello)
+
+    def _open_hello(self, secret: GroupSecret, hello: bytes) -> NNpsk0 | None:
+        """Return the state of the handshake if the hello was made with this secret."""
+        noise = self._begin(secret, self.cookie)
         try:
             noise.receive_tokens(hello[:KEY_BYTES])
             noise.open_payload(hello[KEY_BYTES:])
-            tokens = noise.send_tokens()
-        except DecryptError as error:
-            raise _refusal(hello) from error
-        answer = tokens + noise.seal_payload(self._introduce(noise.hash))
+        except DecryptError:
+            return None
+        return noise
+
+    def _answer(self, noise: NNpsk0) -> tuple[bytes, Sealer, Opener]:
+        answer = _tokens(noise)
+        answer += noise.seal_payload(self._introduce(noise.hash))
         self._hash = noise.hash
         theirs, ours = noise.split()
         return answer, Sealer(ours), Opener(theirs)
@@ -233,6 +266,21 @@ class ListenerHandshake(Handshake):
     def on_introduction(self, content: bytes) -> Introduction:
         """Return the dialer's introduction after checking it."""
         return self._check(content, self._hash)
+
+
+class LateMember(Refused):
+    """The dialer has a secret that has ended; `answer` tells it so."""
+
+    def __init__(self, answer: bytes) -> None:
+        super().__init__("late_members", "it has a secret that has ended")
+        self.answer = answer
+
+
+def _tokens(noise: NNpsk0) -> bytes:
+    try:
+        return noise.send_tokens()
+    except DecryptError as error:
+        raise Refused("wrong_key", "its ephemeral key is not valid") from error
 
 
 def pad(content: bytes) -> bytes:

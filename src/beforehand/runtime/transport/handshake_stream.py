@@ -25,6 +25,8 @@ class HandshakeStream:
         """The bytes to send at once."""
         self.sealer: Sealer
         self.opener: Opener
+        self.secret_id = ""
+        """The id of the secret that the peer has proven to hold."""
         self.is_proven = False
         """Whether the peer has proven that it holds the secret. From then on there are records."""
         self._has_cookie = False
@@ -39,7 +41,7 @@ class HandshakeStream:
             if (hello := _take_exactly(buffer, HELLO_BYTES)) is None:
                 return None
             answer, self.sealer, self.opener = handshake.on_hello(hello)
-            self.is_proven = True
+            self.is_proven, self.secret_id = True, handshake.secret.id
             return answer
         if not self._has_cookie:
             if (cookie := _take_exactly(buffer, COOKIE_BYTES)) is None:
@@ -49,7 +51,7 @@ class HandshakeStream:
         if (answered := _take_exactly(buffer, ANSWER_BYTES)) is None:
             return None
         self.sealer, self.opener = handshake.on_answer(answered)
-        self.is_proven = True
+        self.is_proven, self.secret_id = True, handshake.secret.id
         return b""
 
     def meet(self) -> tuple[Introduction, bytes]:

@@ -7,37 +7,42 @@ connection becomes the link between two members.
 from __future__ import annotations
 
 import asyncio
-import random
 import time
 from collections.abc import Callable, Iterable, Sequence
 
 from beforehand.runtime.crypto.handshake import (
     SEAL_BYTES,
     Introduction,
+    LateMember,
     Opener,
     Sealer,
 )
 from beforehand.runtime.transport.address import Address
 from beforehand.runtime.transport.buffers import ReadBuffer, SendQueue
 from beforehand.runtime.transport.disconnects import Refused
+from beforehand.runtime.transport.drain import Drain, sink
+from beforehand.runtime.transport.flood_meter import FloodMeter
 from beforehand.runtime.transport.handshake_stream import HandshakeStream
 from beforehand.runtime.transport.limits import Limits
 from beforehand.runtime.transport.link_owner import LinkState, Owner
 from beforehand.runtime.transport.records import (
     BEAT,
-    CLOSING,
     FRAMES,
     GOODBYE,
     INTRODUCTION,
     KEEP,
+    NORMAL_ENDS,
+    NOTICE,
     PING,
     PONG,
     content_bytes_max,
     count_frames,
     pack_frames,
     pack_goodbye,
+    pack_notice,
     unpack_frames,
     unpack_goodbye,
+    unpack_notice,
 )
 
 LENGTH_BYTES = 4
@@ -49,14 +54,6 @@ WRITE_HIGH_BYTES = 256 << 10
 """Bytes in the transport's write buffer above which frames wait in the send queue."""
 LINGER_SECONDS = 1.0
 """Time for a goodbye to be sent before the connection is aborted."""
-FLOOD_SECONDS = 2
-"""Seconds over which `frames_per_second_max` is averaged."""
-DRAIN_SECONDS = (1.0, 5.0)
-"""Bounds of the random time after which a connection is closed whose hello did not open."""
-DRAIN_BYTES_MAX = 1 << 20
-"""Bytes that are read from such a connection."""
-_sink = memoryview(bytearray(READ_BYTES))
-"""Where the bytes of a connection that has ended are read to."""
 
 
 class Link(asyncio.BufferedProtocol):
@@ -71,7 +68,11 @@ class Link(asyncio.BufferedProtocol):
         self.name = ""
         """The peer's name, once it is proven; before, empty."""
         self.address = Address("", 0)
-        self.was_up = self.was_turned_away = self.is_draining = False
+        self.target: Address | None = None
+        """The address that was dialed; None for a connection that came in."""
+        self.secret_id = ""
+        """The secret of the connection, once the peer has proven that it holds it."""
+        self.was_up = self.was_turned_away = False
         self.since_us = 0
         self.began = self.received_at = self.sent_at = self._loop.time()
         self.place = ""
@@ -89,13 +90,13 @@ class Link(asyncio.BufferedProtocol):
         """Frames of the last decrypted record that are not handed over yet."""
         self._has_held = False
         self._is_taking = False
-        self._tokens = float(FLOOD_SECONDS * limits.frames_per_second_max)
-        self._refilled = self.began
+        self._meter = FloodMeter(limits.frames_per_second_max, self.began)
         self._queue = SendQueue()
         self._is_choked = self._is_flushing = self._owes_pong = self._was_beyond_half = False
         self._record_bytes_max = FIRST_RECORD_BYTES_MAX
         self._on_frame: Callable[[str, bytes], None] = owner.on_frame
         self._linger: asyncio.TimerHandle | None = None
+        self._drain: Drain | None = None
 
     # ---- the connection -------------------------------------------------------------------------
 
@@ -114,6 +115,7 @@ class Link(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         if self._linger:
             self._linger.cancel()
+        self.stop_draining()
         cause = f": {exc}" if exc else ""
         if self.state is LinkState.HELLO and self.is_dialed:
             self.end("turned_away", "it refused our hello: another secret or version, or no place")
@@ -136,12 +138,12 @@ class Link(asyncio.BufferedProtocol):
         """Close the connection. Tell a peer that holds the group secret the reason."""
         if self.state is LinkState.ENDED:
             return
-        can_tell = self.state > LinkState.HELLO and not self._is_choked and not self._is_closing()
+        can_tell = self.state > LinkState.HELLO and not self._is_choked
         self.state = LinkState.ENDED
         self._queue.clear()
         self._held, self._has_held = (), False
         self._buffer.clear()
-        if can_tell:
+        if can_tell and not self._transport.is_closing():
             self._write_record(pack_goodbye(kind))
             self._transport.close()
             self._linger = self._loop.call_later(LINGER_SECONDS, self._transport.abort)
@@ -150,45 +152,44 @@ class Link(asyncio.BufferedProtocol):
         self.ended.set_result(None)
         self._owner.on_ended(self, kind, problem)
 
-    def _drain(self, refused: Refused) -> None:
-        """End a connection whose hello did not open, without any sign of that on the network.
+    def _refuse(self, refused: Refused) -> None:
+        """End a connection whose hello did not open under a valid secret.
 
-        The place among the handshakes is free at once. The socket is read for a random time.
+        The place among the handshakes is free at once. Nothing on the network shows it.
         """
-        self.state = LinkState.ENDED
+        if isinstance(refused, LateMember):
+            self._write(refused.answer)
         if self._owner.may_drain():
-            self.is_draining = True
-            seconds = random.uniform(*DRAIN_SECONDS)
-            self._linger = self._loop.call_later(seconds, self._transport.abort)
+            self._drain = Drain(self._transport, self._loop)
         else:
             self._transport.abort()
+        self.state = LinkState.ENDED
         self._buffer.clear()
         self.ended.set_result(None)
         self._owner.on_ended(self, refused.kind, refused.problem)
 
+    @property
+    def is_draining(self) -> bool:
+        """Whether the socket of a stranger is still read."""
+        return self._drain is not None and not self._transport.is_closing()
+
     def stop_draining(self) -> None:
         """Close the socket of a stranger at once."""
-        if self.is_draining:
-            self._transport.abort()
-
-    def _is_closing(self) -> bool:
-        return self._transport.is_closing()
+        if self._drain:
+            self._drain.stop()
 
     # ---- receiving ------------------------------------------------------------------------------
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        return _sink if self.state is LinkState.ENDED else self._buffer.space()
+        return sink if self.state is LinkState.ENDED else self._buffer.space()
 
     def buffer_updated(self, nbytes: int) -> None:
-        self.bytes_in += nbytes
-        if self.state is LinkState.ENDED:
-            if self.bytes_in > DRAIN_BYTES_MAX:
-                self._transport.abort()
+        if self._drain:
+            self._drain.read(nbytes)
             return
-        now = self._loop.time()
-        rate = self._limits.frames_per_second_max
-        self._tokens = min(self._tokens + (now - self._refilled) * rate, FLOOD_SECONDS * rate)
-        self.received_at = self._refilled = now
+        self.received_at = self._loop.time()
+        self._meter.refill(self.received_at)
+        self.bytes_in += nbytes
         self._buffer.filled(nbytes)
         self._take()
 
@@ -253,7 +254,7 @@ class Link(asyncio.BufferedProtocol):
         except Refused as refused:
             if self.is_dialed:
                 raise
-            self._drain(refused)
+            self._refuse(refused)
             return False
         if reply is None:
             return False
@@ -261,6 +262,7 @@ class Link(asyncio.BufferedProtocol):
             self._write(reply)
         if handshake.is_proven:
             self._sealer, self._opener = handshake.sealer, handshake.opener
+            self.secret_id = handshake.secret_id
             self.state = LinkState.INTRODUCTION
             if self.is_dialed:
                 peer, introduction = handshake.meet()
@@ -270,19 +272,21 @@ class Link(asyncio.BufferedProtocol):
 
     def _on_record(self, content: bytes) -> None:
         kind = content[0] if content else 0
-        self._tokens -= count_frames(content) if kind == FRAMES else 1
-        if self._tokens < 0:
+        if not self._meter.take(count_frames(content) if kind == FRAMES else 1):
             most = self._limits.frames_per_second_max
             raise Refused("flood", f"more than {most:,} frames per second")
         if kind == GOODBYE:
             self._on_goodbye(unpack_goodbye(content))
         elif self.state is LinkState.INTRODUCTION and kind == INTRODUCTION:
-            self._on_introduction(content[1:])
+            assert self._handshake is not None, "can't happen: it is dropped after this state"
+            self._introduced(self._handshake.on_introduction(content[1:]))
         elif self.state is LinkState.UP and kind == FRAMES:
             frames = unpack_frames(content, self._limits.frame_bytes_max)
             self.frames_in += len(frames)
             self._held, self._has_held = iter(frames), True
             self._hand_over()
+        elif self.state is LinkState.UP and kind == NOTICE:
+            self._owner.on_notice(self, unpack_notice(content))
         elif len(content) != 1:
             raise Refused("malformed", f"{len(content)} bytes of kind {kind}")
         elif self.state is LinkState.UP and kind == PING:
@@ -296,17 +300,13 @@ class Link(asyncio.BufferedProtocol):
             raise Refused("malformed", f"a record of kind {kind} while {self.state.name.lower()}")
 
     def _on_goodbye(self, reason: str) -> None:
-        if reason in (CLOSING, "redundant", "replaced", "own_address"):  # normal ends
+        if reason in NORMAL_ENDS:
             self.end(reason, "the other end hung up")
         else:
             self.was_turned_away = True
             self.end(
                 "turned_away", f"the other end closed the connection, giving the reason: {reason}"
             )
-
-    def _on_introduction(self, content: bytes) -> None:
-        assert self._handshake is not None, "can't happen: it is dropped after this state"
-        self._introduced(self._handshake.on_introduction(content))
 
     def _introduced(self, peer: Introduction) -> None:
         self._handshake = None
@@ -327,6 +327,11 @@ class Link(asyncio.BufferedProtocol):
     def keep(self) -> None:
         """Tell the peer that this connection is the link."""
         self._write_record(bytes([KEEP]))
+
+    def notice(self, ends_us: int) -> None:
+        """Tell the peer when the secret of this link ends."""
+        if self.state is LinkState.UP:
+            self._write_record(pack_notice(ends_us))
 
     def ping(self) -> None:
         if not self._is_choked:
