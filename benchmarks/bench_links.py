@@ -24,9 +24,9 @@ from beforehand.runtime.crypto.key_ring import KeyRing
 from beforehand.runtime.crypto.keys import GroupKey, new_group, new_member
 from beforehand.runtime.crypto.trust import Trust
 from beforehand.runtime.transport.address import Address
+from beforehand.runtime.transport.connection.records import BATCH_BYTES, FRAME_OVERHEAD, pack_frames
 from beforehand.runtime.transport.limits import Limits
 from beforehand.runtime.transport.mesh import Mesh
-from beforehand.runtime.transport.records import BATCH_BYTES, FRAME_OVERHEAD, pack_frames
 
 SIZES = {200: 400_000, 16_384: 40_000}
 REPEATS = 3

@@ -25,7 +25,7 @@ from beforehand.runtime.crypto.handshake import (
 from beforehand.runtime.crypto.keys import GroupKey, MemberKey, new_member
 from beforehand.runtime.crypto.trust import Trust
 from beforehand.runtime.transport.address import Address
-from beforehand.runtime.transport.records import (
+from beforehand.runtime.transport.connection.records import (
     GOODBYE,
     INTRODUCTION,
     KEEP,

@@ -12,7 +12,8 @@ from beforehand.runtime.crypto import handshake, merkle, trust
 from beforehand.runtime.queues import inbox
 from beforehand.runtime.radio import cell_settings, reliable_channel
 from beforehand.runtime.storage import event_log, group_commit, store
-from beforehand.runtime.transport import drain, mesh, places
+from beforehand.runtime.transport import mesh, places
+from beforehand.runtime.transport.connection import drain
 from beforehand.runtime.transport.limits import Limits
 from tests.conftest import REPO
 

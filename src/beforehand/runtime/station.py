@@ -52,10 +52,10 @@ from beforehand.runtime.radio.datagrams import (
 )
 from beforehand.runtime.radio.multicast import Multicast
 from beforehand.runtime.radio.reliable_channel import ReliableChannel
+from beforehand.runtime.transport.connection.records import FRAME_OVERHEAD
 from beforehand.runtime.transport.disconnects import LinkCounters
 from beforehand.runtime.transport.limits import Limits
 from beforehand.runtime.transport.mesh import Mesh
-from beforehand.runtime.transport.records import FRAME_OVERHEAD
 
 ACK_SECONDS = 0.1
 """Longest delay of an acknowledgement on a reliable channel."""

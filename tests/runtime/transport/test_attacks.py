@@ -30,10 +30,11 @@ from beforehand.runtime.crypto.handshake import (
     unpad,
 )
 from beforehand.runtime.crypto.keys import new_member
-from beforehand.runtime.transport import drain, places
+from beforehand.runtime.transport import places
 from beforehand.runtime.transport.address import Address
+from beforehand.runtime.transport.connection import drain
+from beforehand.runtime.transport.connection.link import FIRST_RECORD_BYTES_MAX, LENGTH_BYTES
 from beforehand.runtime.transport.limits import Limits
-from beforehand.runtime.transport.link import FIRST_RECORD_BYTES_MAX, LENGTH_BYTES
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ import pytest
 from tests.runtime.fixtures.meshes import LOCAL, Recorder, run, started, until
 
 from beforehand.runtime.crypto.keys import GroupKey, new_group
-from beforehand.runtime.transport import drain
+from beforehand.runtime.transport.connection import drain
 from beforehand.runtime.transport.limits import Limits
 
 LIMITS = Limits(
@@ -57,7 +57,7 @@ def test_members_with_the_old_and_the_new_key_file_stay_linked_during_the_overla
                 new.write(files.ann, replace=True)
                 # Not silent: the peer with the old file learns when its secret ends.
                 ends_us = new.older[0].ends_us
-                await until(lambda: bob.mesh.rotation.show()[0].told_ends_us == ends_us)
+                await until(lambda: bob.mesh.rotation.show()[0].reported_ends_us == ends_us)
                 assert bob.mesh.rotation.show()[0].ends_us is None
                 newest, old = ann.mesh.rotation.show()
                 assert (newest.id, newest.links, newest.ends_us) == (new.newest.id, 0, None)
@@ -155,7 +155,7 @@ def test_rotation_with_discovery_was_silent(tmp_path):
         ann, bob = files.node("ann", **options), files.node("bob", **options)
         async with started(ann, bob):
             await until(lambda: linked(ann, bob))
-            await until(lambda: bob.mesh.rotation.show()[0].told_ends_us)
+            await until(lambda: bob.mesh.rotation.show()[0].reported_ends_us)
             # The overlap ends early: the announcement changes, and that of bob counts as late.
             GroupKey.read(files.ann).rotate().write(files.ann, replace=True)
             await until(lambda: ann.counters.late_members and not ann.linked())

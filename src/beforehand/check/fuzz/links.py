@@ -14,7 +14,7 @@ import msgspec
 from beforehand.runtime.crypto.handshake import ANSWER_BYTES, COOKIE_BYTES, DialerHandshake
 from beforehand.runtime.crypto.keys import GroupKey, MemberKey
 from beforehand.runtime.transport.address import Address
-from beforehand.runtime.transport.records import pack_frames
+from beforehand.runtime.transport.connection.records import pack_frames
 
 ANSWER_SECONDS = 10.0
 

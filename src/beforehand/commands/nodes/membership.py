@@ -157,7 +157,7 @@ class SecretNotices:
         """Return what is new about the secrets of this member."""
         found = []
         for secret in group.secrets:
-            ends_us = secret.ends_us or secret.told_ends_us
+            ends_us = secret.ends_us or secret.reported_ends_us
             if ends_us is None or (secret.id, ends_us) in self._reported:
                 continue
             self._reported.add((secret.id, ends_us))

@@ -208,8 +208,8 @@ class DialerHandshake(Handshake):
             raise Refused("wrong_key", problem) from error
         if self._listeners == pad(ROTATED):
             raise Refused("rotated", SECRET_ENDED, hint="get the group's current key")
-        ours, theirs = noise.split()
-        return Sealer(ours), Opener(theirs)
+        sending, receiving = noise.split()
+        return Sealer(sending), Opener(receiving)
 
     def peer(self) -> Introduction:
         """Return the listener's introduction, which its answer contained, after checking it."""
@@ -260,8 +260,8 @@ class ListenerHandshake(Handshake):
         answer = _tokens(noise)
         answer += noise.seal_payload(self._introduce(noise.hash))
         self._hash = noise.hash
-        theirs, ours = noise.split()
-        return answer, Sealer(ours), Opener(theirs)
+        receiving, sending = noise.split()
+        return answer, Sealer(sending), Opener(receiving)
 
     def on_introduction(self, content: bytes) -> Introduction:
         """Return the dialer's introduction after checking it."""

@@ -18,7 +18,7 @@ class KeyRing:
         """clock_us: returns the time in microseconds since the epoch.
         path: the key file; without one the key does not change."""
         self.key, self._clock_us, self._path = key, clock_us, path
-        self.told_ends_us: dict[str, int] = {}
+        self.reported_ends_us: dict[str, int] = {}
         """When peers said that a secret ends, by the id of the secret; only secrets of the key."""
         self._stamp = self._stamp_now()
 
@@ -35,7 +35,7 @@ class KeyRing:
 
     def note_end(self, secret_id: str, ends_us: int) -> None:
         """Note that a peer says when a secret ends."""
-        self.told_ends_us[secret_id] = ends_us
+        self.reported_ends_us[secret_id] = ends_us
 
     def read_again(self) -> str:
         """Read the key file if it has changed. Return why its content cannot be used, or "".
@@ -54,8 +54,8 @@ class KeyRing:
             return f"{self._path}: the key of the group `{key.name}`, not of `{self.key.name}`"
         self.key = key
         ids = {secret.id for secret in (key.newest, *key.older)}
-        self.told_ends_us = {
-            id_: ends_us for id_, ends_us in self.told_ends_us.items() if id_ in ids
+        self.reported_ends_us = {
+            id_: ends_us for id_, ends_us in self.reported_ends_us.items() if id_ in ids
         }
         return ""
 

@@ -24,16 +24,16 @@ from beforehand.runtime.crypto.key_ring import KeyRing
 from beforehand.runtime.crypto.keys import MemberKey
 from beforehand.runtime.crypto.trust import Trust
 from beforehand.runtime.transport.address import Address, limit_key
+from beforehand.runtime.transport.connection.handshake_stream import HandshakeStream
+from beforehand.runtime.transport.connection.link import LINGER_SECONDS, Link
+from beforehand.runtime.transport.connection.link_owner import LinkState
+from beforehand.runtime.transport.connection.records import CLOSING
 from beforehand.runtime.transport.dialer import Dialer
 from beforehand.runtime.transport.disconnects import Disconnect, LinkCounters
-from beforehand.runtime.transport.handshake_stream import HandshakeStream
 from beforehand.runtime.transport.limits import DEFAULTS, Limits
-from beforehand.runtime.transport.link import LINGER_SECONDS, Link
-from beforehand.runtime.transport.link_owner import LinkState
 from beforehand.runtime.transport.listener import Listener
 from beforehand.runtime.transport.peer_info import PeerInfo, peer_info
 from beforehand.runtime.transport.places import Places, may_drain
-from beforehand.runtime.transport.records import CLOSING
 from beforehand.runtime.transport.rotation import Rotation
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from beforehand.runtime.transport.address import Address
-from beforehand.runtime.transport.link import Link
+from beforehand.runtime.transport.connection.link import Link
 
 
 class PeerInfo(msgspec.Struct, frozen=True):

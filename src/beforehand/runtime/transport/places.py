@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from beforehand.runtime.transport.connection.link import Link
+from beforehand.runtime.transport.connection.link_owner import LinkState
 from beforehand.runtime.transport.limits import Limits
-from beforehand.runtime.transport.link import Link
-from beforehand.runtime.transport.link_owner import LinkState
 
 RESERVED_PART = 4
 """One in so many of the places for handshakes is for addresses that had a link before."""

@@ -9,7 +9,7 @@ import msgspec
 from beforehand.runtime.crypto.key_ring import KeyRing
 from beforehand.runtime.crypto.keys import GroupSecret
 from beforehand.runtime.transport.address import Address
-from beforehand.runtime.transport.link import Link
+from beforehand.runtime.transport.connection.link import Link
 
 
 class SecretInfo(msgspec.Struct, frozen=True):
@@ -20,7 +20,7 @@ class SecretInfo(msgspec.Struct, frozen=True):
     made_us: int
     ends_us: int | None
     """When it ends according to the key file; None for the newest secret of the file."""
-    told_ends_us: int | None
+    reported_ends_us: int | None
     """When it ends according to a peer. If the file says nothing, the file is out of date."""
     links: int
     """Links that are up under it."""
@@ -108,7 +108,7 @@ class Rotation:
                 id=secret.id,
                 made_us=secret.made_us,
                 ends_us=secret.ends_us,
-                told_ends_us=self.ring.told_ends_us.get(secret.id),
+                reported_ends_us=self.ring.reported_ends_us.get(secret.id),
                 links=counts.get(secret.id, 0),
             )
             for secret in (*self.ring.live(), *self.ring.ended())

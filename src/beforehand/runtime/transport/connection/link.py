@@ -18,14 +18,12 @@ from beforehand.runtime.crypto.handshake import (
     Sealer,
 )
 from beforehand.runtime.transport.address import Address
-from beforehand.runtime.transport.buffers import ReadBuffer, SendQueue
-from beforehand.runtime.transport.disconnects import Refused
-from beforehand.runtime.transport.drain import Drain, sink
-from beforehand.runtime.transport.flood_meter import FloodMeter
-from beforehand.runtime.transport.handshake_stream import HandshakeStream
-from beforehand.runtime.transport.limits import Limits
-from beforehand.runtime.transport.link_owner import LinkState, Owner
-from beforehand.runtime.transport.records import (
+from beforehand.runtime.transport.connection.buffers import ReadBuffer, SendQueue
+from beforehand.runtime.transport.connection.drain import Drain, sink
+from beforehand.runtime.transport.connection.flood_meter import FloodMeter
+from beforehand.runtime.transport.connection.handshake_stream import HandshakeStream
+from beforehand.runtime.transport.connection.link_owner import LinkState, Owner
+from beforehand.runtime.transport.connection.records import (
     BEAT,
     FRAMES,
     GOODBYE,
@@ -44,6 +42,8 @@ from beforehand.runtime.transport.records import (
     unpack_goodbye,
     unpack_notice,
 )
+from beforehand.runtime.transport.disconnects import Refused
+from beforehand.runtime.transport.limits import Limits
 
 LENGTH_BYTES = 4
 FIRST_RECORD_BYTES_MAX = 1024
@@ -138,12 +138,12 @@ class Link(asyncio.BufferedProtocol):
         """Close the connection. Tell a peer that holds the group secret the reason."""
         if self.state is LinkState.ENDED:
             return
-        can_tell = self.state > LinkState.HELLO and not self._is_choked
+        can_report = self.state > LinkState.HELLO and not self._is_choked
         self.state = LinkState.ENDED
         self._queue.clear()
         self._held, self._has_held = (), False
         self._buffer.clear()
-        if can_tell and not self._transport.is_closing():
+        if can_report and not self._transport.is_closing():
             self._write_record(pack_goodbye(kind))
             self._transport.close()
             self._linger = self._loop.call_later(LINGER_SECONDS, self._transport.abort)

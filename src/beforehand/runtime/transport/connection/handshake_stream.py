@@ -12,7 +12,7 @@ from beforehand.runtime.crypto.handshake import (
     Opener,
     Sealer,
 )
-from beforehand.runtime.transport.buffers import ReadBuffer
+from beforehand.runtime.transport.connection.buffers import ReadBuffer
 
 
 class HandshakeStream:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from beforehand.runtime.crypto.handshake import Introduction
 
 if TYPE_CHECKING:
-    from beforehand.runtime.transport.link import Link
+    from beforehand.runtime.transport.connection.link import Link
 
 
 class LinkState(enum.IntEnum):
