@@ -385,8 +385,8 @@ MUTANTS = [
     (
         "a message must arrive after its deadline",
         "_alive",
-        "if id[1] > latest_us}",
-        "if id[1] > net.now_us}",
+        "if net.deadline_us(id) > latest_us}",
+        "if net.deadline_us(id) > net.now_us}",
         "test_a_message_whose_deadline_a_clock_has_shown_need_not_arrive",
     ),
     (

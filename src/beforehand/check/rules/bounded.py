@@ -35,6 +35,8 @@ def never_offered(net: Net, alive: Collection[MessageId]) -> Iterator[str]:
             if node not in honest(net):
                 continue
             dropped = {id for at, by, id in net.dropped if (at, by) == (node, peer)}
-            has = held[node] | had(net, node) | dropped
+            order = cores[node].order
+            passed = {id for id in held[peer] if order.has_floor and id[1] <= order.id_floor(0)}
+            has = held[node] | had(net, node) | dropped | passed
             if lacking := held[peer].intersection(alive) - has:
                 yield f"node {node} lacks {sorted(lacking, key=str)}, which its peer {peer} holds"
