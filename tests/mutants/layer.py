@@ -130,7 +130,8 @@ MUTANTS = [
     (
         "nothing is requested elsewhere when a link goes down",
         "Epidemic.on_link",
-        "        self._requests.ask_elsewhere(now_us, gone.requested, self._horizon(now_us), out)\n        self._version_vectors",
+        "        self._requests.ask_elsewhere("
+        "now_us, gone.requested, self._horizon(now_us), out)\n        self._version_vectors",
         "        self._version_vectors",
         "test_on_link_down_requests_are_forgotten_and_repeated_to_another_peer",
     ),

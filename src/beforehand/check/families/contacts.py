@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -28,7 +29,7 @@ from beforehand.protocols.epidemic.epidemic import Epidemic
 from beforehand.protocols.epidemic.frames import Announce
 from beforehand.protocols.epidemic.options import Options
 from beforehand.protocols.epidemic.paced_epidemic import PacedEpidemic
-from beforehand.protocols.orders.order import LONG_AGO, Lifetimes
+from beforehand.protocols.orders.order import LONG_AGO, Lifetimes, Order
 from beforehand.protocols.registry import ORDERS, Protocol, make_order
 
 SECOND_US = 1_000_000
@@ -204,7 +205,7 @@ class ContactsFamily(Family):
         if setup.options.capacity is None and setup.options.capacity_bytes is None:
             yield from never_delivered(net, alive, _waits_for_its_own_clock)
         else:
-            yield from never_offered(net, alive)
+            yield from never_offered(net, alive, partial(_is_skipped, net))
 
 
 def _alive(net: Net) -> set[MessageId]:
@@ -215,6 +216,13 @@ def _alive(net: Net) -> set[MessageId]:
         return set(net.oracle.pasts)
     latest_us = net.latest_reading_us()
     return {id for id in net.oracle.pasts if net.deadline_us(id) > latest_us}
+
+
+def _is_skipped(net: Net, node: int, id: MessageId) -> bool:
+    """Return whether the message lies at or below the floor of the node."""
+    core: Any = net.drivers[node].core
+    order: Order = core.order
+    return order.has_floor and id[1] <= order.id_floor(LONG_AGO)
 
 
 def _waits_for_its_own_clock(net: Net, node: int, alive: Collection[MessageId]) -> set[MessageId]:

@@ -1,4 +1,4 @@
-"""Questions about causes that nobody sends, and the decision to give them up.
+"""Questions about causes that no peer sends, and the decision to skip them.
 
 A node is *blocked* on a cause if a message waits for it and it was not received. Where stores are
 full, it may be that no peer holds it any more. The node asks every peer for it (`Missing`). A peer

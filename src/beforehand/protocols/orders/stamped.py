@@ -75,6 +75,7 @@ class Stamped(Order):
         Table("settled", NodeId, tuple[int, int]),
         Table("digest", MessageId, tuple[bytes, int]),
         Table("previous", NodeId, bytes),
+        Table("expired", MessageId, tuple[MessageId, ...]),
     )
 
     def __init__(self, node: NodeId, lifetimes: Lifetimes) -> None:
@@ -133,7 +134,9 @@ class Stamped(Order):
         for message in sorted(messages, key=lambda message: message.id[1]):
             assert isinstance(message, StampedMessage), "can't happen: `screen` refuses it"
             if message.deadline <= horizon_us:
-                self._note_stale(message.id)
+                self.counters.stale += 1
+                if not waiting.is_settled(message.id):
+                    self._note_expired(message, out)
             elif waiting.is_settled(message.id) or message.id in waiting.pending:
                 self.counters.duplicate += 1
             else:
@@ -163,12 +166,12 @@ class Stamped(Order):
         waiting, horizon_us = self._waiting, self._horizon_us
         if waiting.is_settled(cause) or cause[1] > horizon_us:
             return
-        below, ready, given_up = waiting.raise_floor(cause[1], horizon_us)
+        below, ready, skipped = waiting.raise_floor(cause[1], horizon_us)
         if self.durable:
             out.saves.append(("own", "floor", waiting.floor))
-        self.counters.missed += len(given_up)
+        self.counters.missed += len(skipped)
         out.floors.append((self.node, waiting.floor))
-        out.losses += [("miss", id) for id in given_up]
+        out.losses += [("miss", id) for id in skipped]
         self._deliver(below, out)
         self._deliver(waiting.settle(ready, horizon_us), out)
         self._arm(out)
@@ -248,6 +251,7 @@ class Stamped(Order):
         for writer, (stamp, until_us) in rows.get("settled", {}).items():
             waiting.settled[writer], self._until[writer] = stamp, until_us
         waiting.digests = dict(rows.get("digest", {}))
+        self._expired = dict(rows.get("expired", {}))
         self._previous = rows.get("previous", {}).get(self.node, NO_DIGEST)
 
     # ---- internals ------------------------------------------------------------------------------
@@ -257,7 +261,7 @@ class Stamped(Order):
         if not isinstance(message, StampedMessage) or not self._is_valid(message):
             self.counters.refused += 1
         elif message.deadline <= self._horizon_us:
-            self._note_stale(message.id)
+            self.counters.stale += 1
         elif message.id[1] <= self._waiting.floor:
             self.counters.missed += 1
         elif message.id[1] > self._horizon_us + 2 * self._skew_us:
@@ -285,10 +289,12 @@ class Stamped(Order):
 
     def _deliver(self, messages: list[StampedMessage], out: Outbox[Any]) -> None:
         """Deliver received messages, and note them in the barrier of the next own message."""
+        if not messages and not self._waiting.late:
+            return
         changed: dict[CauseKey, None] = {}
         for message in messages:
             for id, (until_us, digest) in message.entries():
-                # What lives longer than the message is taken over: only its sender named it.
+                # Longer-lived causes are taken over: the message does not stand for them.
                 if until_us <= message.deadline:
                     if self._barrier.pop((id, digest), None) is not None:
                         changed[id, digest] = None
@@ -333,21 +339,25 @@ class Stamped(Order):
     def _report_expired(self, lapsed: list[Held], out: Outbox[Any]) -> None:
         for entry in lapsed:
             message = entry.message
-            # Judged just before its deadline: the causes that kept it are those that live longer.
-            self._note_expired(message.id, self._waiting.missing(entry, message.deadline - 1))
+            self._note_expired(message, out)
             if not message.is_merge:
                 self.counters.expired += 1
                 out.losses.append(("expire", message.id))
 
-    def _note_stale(self, id: MessageId) -> None:
-        self.counters.stale += 1
-        if not self._waiting.is_settled(id):
-            self._note_expired(id, ())
-
-    def _note_expired(self, id: MessageId, missing: tuple[MessageId, ...]) -> None:
-        self._expired.setdefault(id, missing)
-        if len(self._expired) > EXPIRED_MAX:
-            del self._expired[next(iter(self._expired))]
+    def _note_expired(self, message: StampedMessage, out: Outbox[Any]) -> None:
+        """Note which causes the message lacked. They are judged just before its deadline, because
+        those that kept it live longer."""
+        id = message.id
+        if id in self._expired:
+            return
+        missing = self._waiting.missing_of(message, message.deadline - 1)
+        self._expired[id] = missing
+        oldest = next(iter(self._expired)) if len(self._expired) > EXPIRED_MAX else None
+        if self.durable:
+            out.saves.append(("expired", id, missing))
+            out.saves += [("expired", oldest, None)] if oldest is not None else []
+        if oldest is not None:
+            del self._expired[oldest]
 
     def _purge(self, out: Outbox[Any]) -> None:
         """Forget what has expired. The next purge waits until a registry has doubled, which keeps

@@ -130,7 +130,7 @@ class StampedWaiting:
         A message up to the floor has to be delivered before any other, although causes of it are
         missing: all of those lie below it, so below the floor.
         """
-        given_up = {
+        skipped = {
             id
             for entry in self.pending.values()
             for id in self.missing(entry, horizon_us)
@@ -145,7 +145,7 @@ class StampedWaiting:
         others = list(self.pending.values())
         for entry in others:
             self._unpark(entry)
-        order = sorted(given_up, key=lambda id: (id[1], str(id[0])))
+        order = sorted(skipped, key=lambda id: (id[1], str(id[0])))
         return delivered, self._ready(others, horizon_us), order
 
     def drop(self, id: MessageId) -> bool:
@@ -158,7 +158,13 @@ class StampedWaiting:
 
     def missing(self, entry: Held, horizon_us: int) -> tuple[MessageId, ...]:
         """Return all causes for which a pending message still waits."""
-        causes = list(entry.message.entries())[entry.satisfied :]
+        return self.missing_of(entry.message, horizon_us, entry.satisfied)
+
+    def missing_of(
+        self, message: StampedMessage, horizon_us: int, since: int = 0
+    ) -> tuple[MessageId, ...]:
+        """Return the causes of a message that are not satisfied, from the `since`th on."""
+        causes = list(message.entries())[since:]
         return tuple(id for id, known in causes if not self.is_satisfied(id, known, horizon_us))
 
     def is_blocked(self) -> bool:
