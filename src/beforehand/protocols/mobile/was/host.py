@@ -205,7 +205,6 @@ class Host:
             if memory.has_left:
                 self.state = "leaving"
         self._broadcasts = dict(sorted(rows.get(BROADCASTS.name, {}).items()))
-        self._unacked = set(self._broadcasts)
 
     def explain(self, message: MessageId) -> MessageStatus:
         """Return "waiting" or "unknown": a host does not remember what it has delivered."""
