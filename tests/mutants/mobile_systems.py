@@ -208,8 +208,8 @@ MUTANTS = [
     (
         "tcp: keep the patience that a host had in the old cell",
         "TcpHost.on_link",
-        "        self._timeout_us = self._tcp.timeout_us_min\n",
-        "        self._timeout_us = self._timeout_us or self._tcp.timeout_us_min\n",
+        "        self._timeout_us = self._tcp.timeout_us_first\n",
+        "        self._timeout_us = self._timeout_us or self._tcp.timeout_us_first\n",
         "test_tcp_asks_the_next_station_as_patiently_as_the_first",
     ),
     (

@@ -1,0 +1,18 @@
+"""What MOB leaves open about CK, as options. All hosts and stations must have the same."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+
+class CkOptions(msgspec.Struct, frozen=True):
+    needs: Literal["host", "station"] = "host"
+    """What a message depends on: what its host had delivered, or all that its station had received.
+    MOB section 5.1 has vectors of stations and does not say which messages they count."""
+    ack_us: int = 0
+    """0: a host acknowledges each message at once. Else it sends the vector of what it has
+    delivered, at most that often."""
+    acks_always: bool = False
+    """Whether a connected host sends that vector even if it has heard nothing new."""
