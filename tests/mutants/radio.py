@@ -55,7 +55,7 @@ MUTANTS = [
     (
         "a node that transmits locks on what it hears",
         "Air._hear",
-        "    if self._is_sending[node]:\n        return\n",
+        "    if self._is_sending[node] and not self.radio.full_duplex:\n        return\n",
         "",
         "test_a_transmitting_node_receives_nothing",
     ),

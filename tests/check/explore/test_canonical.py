@@ -153,7 +153,10 @@ def explore_plainly(family, case):
         (WatchedWas, Case(3, (0, 0, 1), flaps=1, options=Setup(Pace()), **CELLS)),
         (WatchedWas, Case(3, (0, 0, 1), crashes=1, mortal=(2,), options=Setup(Pace()), **CELLS)),
         (WatchedWas, Case(3, (0, 0, 1), leaves=1, losses=1, options=Setup(Pace()), **CELLS)),
-        (WatchedCk, Case(3, (0, 0, 1), early_timers=1, doubles=1, options=CkSetup(Pace()), **CELLS)),
+        (
+            WatchedCk,
+            Case(3, (0, 0, 1), early_timers=1, doubles=1, options=CkSetup(Pace()), **CELLS),
+        ),
     ],
     ids=["a move", "a crash", "a leave and a loss", "ck"],
 )

@@ -1,6 +1,6 @@
 """A host that changes its cell keeps nothing of the old one that would mislead it in the next."""
 
-from beforehand.protocols.contract.base import Message
+from beforehand.protocols.contract.base import CANCEL, Message
 from beforehand.protocols.contract.outbox import Outbox
 from beforehand.protocols.contract.tables import Store
 from beforehand.protocols.mobile.ck import frames as ck
@@ -47,7 +47,7 @@ class Walker:
         return self.do("on_timer", timer)
 
     def is_set(self, timer):
-        return any(name == timer and due_us >= 0 for name, due_us in self.out.timers)
+        return any(name == timer and due_us is not CANCEL for name, due_us in self.out.timers)
 
     def delivered(self):
         return [message.seq for message in self.out.deliveries]
