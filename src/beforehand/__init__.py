@@ -78,6 +78,7 @@ _MODULES = {
     "Verdict": "verify.verdict",
     "assert_causal": "verify.causal_assertion",
     "new_group": "runtime.crypto.keys",
+    "verify": "verify",
     "observe_events": "observe.stream:observe",
     "verify_events": "verify.verdict",
 }

@@ -263,13 +263,13 @@ MUTANTS = [
     (
         "bundles as long as a transaction",
         "row_batches:_cut",
-        "or size > BUNDLE_BYTES)",
+        "or size > BATCH_BYTES)",
         "or size < 0)",
         "test_messages_of_a_transaction_share_rows_that_are_not_too_long",
     ),
     (
         "a damaged store of an older version is migrated",
-        "put_into_bundles",
+        "put_into_batches",
         "checksum_of(kind, key, value) != checksum:",
         "checksum_of(kind, key, value) == None:",
         "test_a_store_of_version_2_that_has_changed_on_the_disk_is_refused_and_left_alone",

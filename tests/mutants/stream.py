@@ -10,7 +10,7 @@ MUTANTS = [
     ),
     (
         "an end is that of its batch, whatever its time",
-        "_lives",
+        "_incarnations",
         "np.searchsorted(np.unique(ends_us[leaves]), at_us)",
         "np.zeros(len(rows))",
         "test_an_end_midway_differed_between_table_and_stream",

@@ -39,7 +39,7 @@ MUTANTS = [
     (
         "expired messages are requested elsewhere",
         "kernels.epidemic.layer:ask_elsewhere",
-        "rest[w & f.mask] &= live_mask(s, w)",
+        "rest[ring(f, w)] &= live_mask(s, w)",
         "pass",
         "test_the_twin_requests_no_expired_message_from_another_peer",
     ),

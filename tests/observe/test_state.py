@@ -27,7 +27,7 @@ from beforehand.observe.state import (
     encode_state,
     new_state,
     run_out,
-    take_lives,
+    take_incarnations,
     take_rows,
     wake,
     wake_us,
@@ -326,7 +326,7 @@ def test_an_end_midway_differed_between_table_and_stream():
     def lives(*batches: pa.Table) -> pa.Table:
         state, outs = new_state(order), []
         for batch in batches:
-            state, out, is_over = take_lives(state, batch, order)
+            state, out, is_over = take_incarnations(state, batch, order)
             state = new_state(order) if is_over else state
             outs.append(out)
         return join(outs if is_over else [*outs, run_out(state, order)[1]])
@@ -351,7 +351,7 @@ def test_an_end_midway_differed_between_table_and_stream():
     assert lives(join([rows.slice(0, 5), timeless, rows.slice(5)])).equals(lives(rows, timeless))
     # A flush in the same batch is for what is left.
     flush = timeless.set_column(timeless.column_names.index(LEAVES), LEAVES, [[False]])
-    state, out, is_over = take_lives(new_state(order), join([whole, flush]), order)
+    state, out, is_over = take_incarnations(new_state(order), join([whole, flush]), order)
     assert (len(out), state.held, is_over) == (len(rows), 0, False)
 
 

@@ -224,7 +224,7 @@ def _run_on_spark(
             check_executors(spark, *{first_folder(place) for place in places}, reads=files)
         if args.checkpoint is not None:
             # Let a running batch finish: the handler only sets the flag.
-            interruption.break_off = partial(_hush, spark)
+            interruption.break_off = partial(_silence_spark, spark)
         totals = _order(spark, args, plan, pace, interruption.asked)
     if interruption.asked.is_set():
         return interruption.exit_code
@@ -260,7 +260,7 @@ def _order(
     )
 
 
-def _hush(spark: SparkSession) -> None:
+def _silence_spark(spark: SparkSession) -> None:
     """Turn Spark's log off: errors during shutdown are not of interest.
 
     The stream itself checks the stop flag.

@@ -148,7 +148,7 @@ def take_rows(
     return state, out
 
 
-def take_lives(
+def take_incarnations(
     state: State, rows: pa.Table, order: Reordering, now_us: int | None = None
 ) -> tuple[State, pa.Table, bool]:
     """Take rows as `take_rows` does, and start anew after each end of the observer.
@@ -161,7 +161,7 @@ def take_lives(
     if not has_left(rows):
         return *take_rows(state, rows, order, now_us), False
     outs, is_over = [], False
-    for part in _lives(rows, order):
+    for part in _incarnations(rows, order):
         if is_over:
             state = new_state(order)
         state, out = take_rows(state, part, order, now_us)
@@ -170,7 +170,7 @@ def take_lives(
     return state, join(outs), is_over
 
 
-def _lives(rows: pa.Table, order: Reordering) -> list[pa.Table]:
+def _incarnations(rows: pa.Table, order: Reordering) -> list[pa.Table]:
     """Split rows after each time at which the observer ends."""
     if order.clock != "arrival":
         return [rows]
@@ -179,8 +179,8 @@ def _lives(rows: pa.Table, order: Reordering) -> list[pa.Table]:
     ends_us = np.where(_is_believable(known_us), known_us, MISSING)
     arrived_us = _arrived_us(rows, order)
     at_us = np.where(ends, ends_us, np.where(_is_believable(arrived_us), arrived_us, LEAST))
-    life = np.searchsorted(np.unique(ends_us[leaves]), at_us)
-    return [rows.filter(pa.array(life == number)) for number in np.unique(life)]
+    incarnation = np.searchsorted(np.unique(ends_us[leaves]), at_us)
+    return [rows.filter(pa.array(incarnation == number)) for number in np.unique(incarnation)]
 
 
 def has_left(rows: pa.Table) -> bool:

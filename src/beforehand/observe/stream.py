@@ -57,7 +57,7 @@ from beforehand.observe.state import (
     encode_state,
     new_state,
     run_out,
-    take_lives,
+    take_incarnations,
     wake,
     wake_us,
 )
@@ -197,7 +197,7 @@ def _schema(schema: StructType, carried: Iterable[str]) -> StructType:
 def _order_table(packets: DataFrame, order: Reordering) -> DataFrame:
     def work(group: pa.Table) -> pa.Table:
         rows = open_packets(group[ROWS].to_pylist())
-        state, out, is_over = take_lives(new_state(order), rows, order)
+        state, out, is_over = take_incarnations(new_state(order), rows, order)
         if not is_over:
             out = join([out, run_out(state, order)[1]])
         return pa.table({ROWS: close_packets(out)})
@@ -230,7 +230,7 @@ def _stream_worker(
         out, is_over = None, False
         if not memory.hasTimedOut:
             rows = open_packets(packet for part in packets for packet in part[ROWS])
-            state, out, is_over = take_lives(state, rows, order, now_us)
+            state, out, is_over = take_incarnations(state, rows, order, now_us)
             seen_us = now_us
         elif acts and (due_us := due(state, seen_us)) is not None and due_us <= now_us:
             state, out = wake(state, order, now_us)

@@ -137,7 +137,7 @@ class Air:
         self._target = [EVERYBODY] * nodes
         self._held_us = [0] * nodes  # until when its last frame holds up the next one
         self._audience: list[Sequence[int]] = [()] * nodes
-        self._heard = [0] * nodes  # signals on the air, without its own
+        self._signals = [0] * nodes  # signals on the air, without its own
         self._busy_us = [NEVER_US] * nodes  # when the first of them started
         self._locked = [NO_NODE] * nodes  # the sender of the frame that it is receiving
 
@@ -192,7 +192,7 @@ class Air:
             self._plan(max(now_us, self._held_us[node]), node)
         elif mac == "csma":
             self._draw(node)
-        elif self._heard[node]:
+        elif self._signals[node]:
             if not self._slots[node] and self._senses(now_us, node):
                 self._draw(node)
         else:
@@ -205,7 +205,7 @@ class Air:
             self._plan(self._count_us[node] + self._slots[node] * self.radio.slot_us, node)
 
     def _senses(self, now_us: int, node: int) -> bool:
-        return self._heard[node] > 0 and self._busy_us[node] + self.radio.sense_us < now_us
+        return self._signals[node] > 0 and self._busy_us[node] + self.radio.sense_us < now_us
 
     def _draw(self, node: int) -> None:
         draw = mix(mix(mix(self._key, node), self._sent[node]), self._draws[node])
@@ -247,12 +247,12 @@ class Air:
         heappush(self._calendar, now_us + airtime_us << TICKET_BITS | node)
         self._audience[node] = audience = tuple(self.neighbours[node])
         for peer in audience:
-            self._hear(now_us, peer, node)
+            self._begin_signal(now_us, peer, node)
         return Signal(now_us, False, node, frame)
 
-    def _hear(self, now_us: int, node: int, sender: int) -> None:
-        self._heard[node] += 1
-        if self._heard[node] > 1:
+    def _begin_signal(self, now_us: int, node: int, sender: int) -> None:
+        self._signals[node] += 1
+        if self._signals[node] > 1:
             locked = self._locked[node]
             if locked != NO_NODE:
                 is_together = now_us <= self._busy_us[node] + self.radio.sense_us
@@ -274,7 +274,7 @@ class Air:
         collided: list[int] = []
         deaf: list[int] = []
         for peer in self._audience[node]:
-            self._heard[peer] -= 1
+            self._signals[peer] -= 1
             if self._locked[peer] == node:
                 self._locked[peer] = NO_NODE
                 received.append(peer)
@@ -282,21 +282,21 @@ class Air:
                 deaf.append(peer)
             else:
                 collided.append(peer)
-            if not self._heard[peer] and not self._is_sending[peer]:
+            if not self._signals[peer] and not self._is_sending[peer]:
                 self._rest(now_us, peer)
         if self._target[node] != EVERYBODY and self._target[node] not in received:
             self._held_us[node] = self._start_us[node] + self.radio.unicast_hold_us
         if self.radio.mac == "none":
             if self._queue[node]:
                 self._plan(max(now_us, self._held_us[node]), node)
-        elif not self._heard[node]:
+        elif not self._signals[node]:
             self._rest(now_us, node)
         return Signal(
             *(now_us, True, node, self._frame[node]), tuple(received), tuple(collided), tuple(deaf)
         )
 
     def _rest(self, now_us: int, node: int) -> None:
-        """Note that the medium is idle from now on, as this node hears it."""
+        """Note that the medium is idle from now on, as this node senses it."""
         if self.radio.mac == "none" or self._due_us[node] != NEVER_US:
             return
         self._count_us[node] = now_us + self.radio.difs_us

@@ -1,4 +1,4 @@
-"""What the papers leave open, as options: the pace, CK's dependencies and acks, TCP's timeout."""
+"""Options for choices that the papers leave open: pace, CK and TCP."""
 
 import pytest
 

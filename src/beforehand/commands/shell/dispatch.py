@@ -12,18 +12,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from beforehand import __version__
-from beforehand.commands import (
-    contacts,
-    diagram,
-    doctor,
-    export,
-    fuzz,
-    logs,
-    observe,
-    play,
-    simulate,
-    verify,
-)
+from beforehand.commands import contacts, doctor, fuzz, observe, simulate
+from beforehand.commands.event_logs import diagram, export, logs, play, verify
 from beforehand.commands.experiments import diff, report, run, scenarios, status
 from beforehand.commands.nodes import chat, group, host, node, station
 from beforehand.commands.shell import completion

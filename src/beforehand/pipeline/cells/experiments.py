@@ -28,7 +28,7 @@ class Reading(NamedTuple):
     changes: Mapping[str, Any]
     """The options that replace those of the experiments."""
     evidence: str = ""
-    """What speaks for it: places in the papers or in a simulator, or that it was fitted."""
+    """Its reasons: places in the papers or in a simulator, or that it was fitted."""
     extends: str = ""
     """The reading that it changes; empty: none."""
     experiments: tuple[str, ...] = ()
@@ -100,6 +100,20 @@ def experiment_options() -> dict[str, Option]:
         "sample": Option(values.positive_duration, default.sample_us),
         # Search for the highest sustained rate between the first of `rates` and this rate.
         "search_to": Option(_rate),
+        **_core_options(default),
+        # Station failures: time of the first, interval, duration of the first, growth per failure.
+        "failures": Option(values.whole(0), 0),
+        "failures_from": Option(values.duration, 10 * SECOND_US),
+        "failures_every": Option(values.positive_duration, 30 * SECOND_US),
+        "failures_last": Option(values.positive_duration, 5 * SECOND_US),
+        "failures_grow": Option(values.duration, 2 * SECOND_US),
+        "failures_at": Option(values.whole(0)),
+    }
+
+
+def _core_options(default: CellsSpec) -> dict[str, Option]:
+    """Return the keys of queues and of the cores of all systems."""
+    return {
         "queue": Option(values.whole(1), default.radio.queue_max),
         "full_duplex": Option(values.switch, default.radio.full_duplex),
         "unicast_hold": Option(values.duration, default.radio.unicast_hold_us),
@@ -116,13 +130,6 @@ def experiment_options() -> dict[str, Option]:
         "ack_ranges": Option(values.switch, default.pace.ack_ranges),
         "silence": Option(values.positive_duration),
         "repeats_max": Option(values.share),
-        # Station failures: time of the first, interval, duration of the first, growth per failure.
-        "failures": Option(values.whole(0), 0),
-        "failures_from": Option(values.duration, 10 * SECOND_US),
-        "failures_every": Option(values.positive_duration, 30 * SECOND_US),
-        "failures_last": Option(values.positive_duration, 5 * SECOND_US),
-        "failures_grow": Option(values.duration, 2 * SECOND_US),
-        "failures_at": Option(values.whole(0)),
     }
 
 
@@ -191,9 +198,6 @@ def _named_tables(
 def make_spec(
     options: Mapping[str, Any], system: str, stations: int, hosts: int, rate: float, mac: str
 ) -> CellsSpec:
-    from beforehand.protocols.mobile.ck.options import CkOptions
-    from beforehand.protocols.mobile.pace import Pace
-    from beforehand.protocols.mobile.tcp_flooding.connection import Tcp
     from beforehand.sim.cells.spec import CellsSpec, Walk, Wiring
     from beforehand.sim.radio import Radio
 
@@ -221,26 +225,7 @@ def make_spec(
         ),
         payload_bytes=options["payload"],
         rate_per_s=rate,
-        pace=Pace(
-            rounds=CellsSpec().pace.rounds,
-            inflight_max=options["inflight"],
-            retry_us_min=options["retry_min"],
-            retry_full_at=options["retry_full_at"],
-            ack_ranges=options["ack_ranges"],
-            silence_us=options["silence"],
-            repeats_max=options["repeats_max"],
-        ),
-        ck=CkOptions(
-            needs=options["ck_needs"],
-            ack_us=options["ck_ack"],
-            acks_always=options["ck_acks_always"],
-        ),
-        tcp=Tcp(
-            timeout_us_first=options["tcp_timeout_first"],
-            timeout_us_min=options["tcp_timeout_min"],
-            measures=options["tcp_measures"],
-            ack_us=options["tcp_ack"],
-        ),
+        **_make_cores(options),
         ack_jitter=options["ack_jitter"],
         timer_jitter=options["timer_jitter"],
         warm_up_us=options["warm_up"],
@@ -249,6 +234,36 @@ def make_spec(
         sample_us=options["sample"],
         failures=_failures(options),
     )
+
+
+def _make_cores(options: Mapping[str, Any]) -> dict[str, Any]:
+    from beforehand.protocols.mobile.ck.options import CkOptions
+    from beforehand.protocols.mobile.pace import Pace
+    from beforehand.protocols.mobile.tcp_flooding.connection import Tcp
+    from beforehand.sim.cells.spec import CellsSpec
+
+    return {
+        "pace": Pace(
+            rounds=CellsSpec().pace.rounds,
+            inflight_max=options["inflight"],
+            retry_us_min=options["retry_min"],
+            retry_full_at=options["retry_full_at"],
+            ack_ranges=options["ack_ranges"],
+            silence_us=options["silence"],
+            repeats_max=options["repeats_max"],
+        ),
+        "ck": CkOptions(
+            needs=options["ck_needs"],
+            ack_us=options["ck_ack"],
+            acks_always=options["ck_acks_always"],
+        ),
+        "tcp": Tcp(
+            timeout_us_first=options["tcp_timeout_first"],
+            timeout_us_min=options["tcp_timeout_min"],
+            measures=options["tcp_measures"],
+            ack_us=options["tcp_ack"],
+        ),
+    }
 
 
 def _failures(options: Mapping[str, Any]) -> tuple[Failure, ...]:

@@ -21,7 +21,7 @@ import msgspec
 
 from beforehand.protocols.contract.tables import Table
 
-BUNDLE_ROWS, BUNDLE_BYTES = 64, 64 << 10
+BATCH_ROWS, BATCH_BYTES = 64, 64 << 10
 """Upper limits of a bundle, which has at least one message. Deleting one message may rewrite this
 much."""
 
@@ -130,7 +130,7 @@ class RowBatches:
             raise Damaged(self._table.name)
 
 
-def put_into_bundles(database: sqlite3.Connection, kind: str) -> None:
+def put_into_batches(database: sqlite3.Connection, kind: str) -> None:
     """Migrate to schema 3: turn each row of this kind into a bundle of one message."""
     found = database.execute("SELECT place FROM rows WHERE kind = ?", (kind,))
     for (place,) in found.fetchall():
@@ -164,7 +164,7 @@ def _cut(rows: list[tuple[Any, Any]]) -> Iterator[tuple[list[Any], list[msgspec.
     for row in rows:
         encoded = _encode(row)
         size += len(encoded)
-        if keys and (len(keys) == BUNDLE_ROWS or size > BUNDLE_BYTES):
+        if keys and (len(keys) == BATCH_ROWS or size > BATCH_BYTES):
             yield keys, pairs
             keys, pairs, size = [], [], len(encoded)
         keys.append(row[0])

@@ -162,12 +162,12 @@ class Link(asyncio.BufferedProtocol):
         """Close the connection. Tell a peer that holds the group secret the reason."""
         if self.state is LinkState.ENDED:
             return
-        can_tell = self.state > LinkState.HELLO and not self._is_choked and not self._is_closing()
+        can_report = self.state > LinkState.HELLO and not self._is_choked and not self._is_closing()
         self.state = LinkState.ENDED
         self._queue.clear()
         self._held, self._has_held = (), False
         self._buffer.clear()
-        if can_tell:
+        if can_report:
             self._write_record(pack_goodbye(kind))
             self._transport.close()
             self._linger = self._loop.call_later(LINGER_SECONDS, self._transport.abort)

@@ -59,7 +59,7 @@ class Ack(msgspec.Struct, frozen=True, tag="ck_ack"):
 
 
 class SeenAck(msgspec.Struct, frozen=True, tag="ck_host_ack"):
-    """What a host has delivered: a count per site without gaps, and the messages behind gaps."""
+    """The messages that a host has delivered: a count per site without gaps, and those beyond."""
 
     cell: NodeId
     host: NodeId

@@ -1,4 +1,4 @@
-"""What MOB leaves open about CK, as options. All hosts and stations must have the same."""
+"""Choices about CK that MOB leaves open. All hosts and stations must have the same."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 
 class CkOptions(msgspec.Struct, frozen=True):
     needs: Literal["host", "station"] = "host"
-    """What a message depends on: what its host had delivered, or all that its station had received.
+    """The causes of a message: those that its host had delivered, or all that its station had.
     MOB section 5.1 has vectors of stations and does not say which messages they count."""
     ack_us: int = 0
     """0: a host acknowledges each message at once. Else it sends the vector of what it has
