@@ -64,6 +64,8 @@ class LinkCounters(msgspec.Struct):
     """Addresses that were dialed and did not answer."""
     own_address: int = 0
     """Addresses that were dialed and turned out to be our own."""
+    not_announced: int = 0
+    """Networks in which this node announces nothing, because it listens at no address of them."""
     no_discovery: int = 0
     """Failures of multicast DNS, which is tried again."""
 

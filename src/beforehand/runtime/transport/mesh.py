@@ -108,7 +108,15 @@ class Mesh:
             on_gone=self._forget,
             on_late=lambda: self.counters.count("late_members"),
             on_failure=lambda problem: self._note("no_discovery", problem, Address("", 0), ""),
+            on_unannounced=self._note_unannounced,
         )
+
+    def _note_unannounced(self, addresses: str) -> None:
+        problem = (
+            f"nothing is announced: this node listens at {addresses} alone, which no other machine "
+            "reaches; listen at `:0`, or name this machine's address"
+        )
+        self._note("not_announced", problem, Address("", 0), "")
 
     # ---- called by the node ---------------------------------------------------------------------
 
