@@ -23,7 +23,7 @@ MUTANTS = [
         "test_a_transaction_waits_as_long_as_the_previous_one_took",
     ),
     (
-        "a bundle waits for more",
+        "a batch waits for more",
         "GroupCommit.save",
         "    if len(self._open.rows) >= PAUSE_ROWS:\n        self.hurry()\n",
         "",
@@ -310,7 +310,7 @@ MUTANTS = [
         "test_a_corrupted_message_is_detected_when_another_of_its_row_is_removed",
     ),
     (
-        "a bundle is deleted with its remaining messages",
+        "a batch is deleted with its remaining messages",
         "RowBatches._write_anew",
         "[None] * self._counts[place]:",
         "[None] * len(changes):",
@@ -324,7 +324,7 @@ MUTANTS = [
         "test_messages_are_removed_one_by_one_from_shared_rows[False]",
     ),
     (
-        "bundles as long as a transaction",
+        "batches as long as a transaction",
         "row_batches:_cut",
         "or size > BATCH_BYTES)",
         "or size < 0)",

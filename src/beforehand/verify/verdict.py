@@ -45,7 +45,7 @@ OnDone = Callable[[str, int, int], object]
 """Called with a stage, the number of its steps done, and their total."""
 LOGS, SENDERS = "logs judged", "senders of this log"
 
-LOST = "its events are not there"
+LOST = "its event log is missing"
 
 State = Literal["valid", "invalid", "unknown"]
 PromiseFrom = Literal["option", "log", "default"]

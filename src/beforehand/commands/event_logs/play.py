@@ -131,7 +131,7 @@ def _gather(args: argparse.Namespace) -> Run:
         try:
             return foreign_run(args.input, None)
         except InputError:
-            pass  # neither a trace nor a log: the first reader tells why
+            pass  # neither a trace nor a log: the error of the first reader is raised
         raise
     report_trace(trace)
     return trace_run(trace, places, parse_range(args.range), args.input.name)

@@ -119,7 +119,7 @@ class Opener:
         try:
             content = decrypt(self._key, self._count, None, sealed)
         except DecryptError as error:
-            problem = f"record {self._count} does not open: altered, left out or out of order"
+            problem = f"record {self._count} failed to decrypt: altered, missing or out of order"
             raise Refused("altered", problem) from error
         self._key, self._count = _next(self._key, self._count)
         return content
