@@ -177,7 +177,7 @@ class Station:
         core = self._driver.core
         gauges = core.gauges(_now_us())
         gauges["wire bytes"] = sum(wire.kept_bytes for wire in self._wires.values())
-        gauges["wires given up"] = sum(wire.is_given_up for wire in self._wires.values())
+        gauges["wires dropped"] = sum(wire.is_dropped for wire in self._wires.values())
         return StationCounters(
             messages=core.counters,
             links=self._mesh.counters,

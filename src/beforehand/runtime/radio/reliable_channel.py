@@ -75,7 +75,7 @@ class ReliableChannel:
         self._acknowledged = 0
         self._assembled = bytearray()
         self._is_met = False
-        self.is_given_up = False
+        self.is_dropped = False
         """Whether the channel is over: the peer was restarted, or away for too long."""
 
     @property
@@ -86,14 +86,14 @@ class ReliableChannel:
     def add(self, frame: bytes) -> None:
         """Queue a frame; it is delivered reliably and in order.
 
-        If more than WIRE_BYTES_MAX would wait, give the peer up: the tree goes on without it and
+        If more than WIRE_BYTES_MAX would wait, drop the peer: the tree goes on without it and
         what lies behind it.
         """
-        if self.is_given_up:
+        if self.is_dropped:
             return
         self._kept_bytes += len(frame)
         if self._kept_bytes > WIRE_BYTES_MAX:
-            self._give_up()
+            self._drop_peer()
             return
         for start in range(0, len(frame), PART_BYTES):
             end = start + PART_BYTES
@@ -154,8 +154,8 @@ class ReliableChannel:
             hint = "a station cannot rejoin alone: restart all stations of the tree"
             raise InputError(problem, hint=hint)
         if self._peer_incarnation and hello.incarnation != self._peer_incarnation:
-            self._give_up()
-        if self.is_given_up:
+            self._drop_peer()
+        if self.is_dropped:
             problem = "it was restarted or away for too long, and lost the state of the channel"
             raise RemoteError(problem, where=self.peer)
         if hello.known == 0 and hello.received:
@@ -178,9 +178,9 @@ class ReliableChannel:
             frame, self._assembled = bytes(self._assembled), bytearray()
             self._on_frame(frame)
 
-    def _give_up(self) -> None:
+    def _drop_peer(self) -> None:
         """Keep nothing for the peer any more."""
-        self.is_given_up, self._is_met = True, False
+        self.is_dropped, self._is_met = True, False
         self._kept.clear()
         self._kept_bytes = 0
 
