@@ -268,6 +268,27 @@ MUTANTS = [
         "test_members_with_the_old_and_the_new_key_file_stay_linked_during_the_overlap",
     ),
     (
+        "a host takes any beacon for one of a station that is there",
+        "CellNetwork._is_fresh",
+        'if datagram.kind == "up" or self._challenges.is_fresh(datagram):',
+        "if True:",
+        "test_replayed_beacons_captured_a_host",
+    ),
+    (
+        "a confirmed station counts as confirmed in all its incarnations",
+        "Challenges.is_fresh",
+        "if self._confirmed.get(datagram.sender) == datagram.incarnation:",
+        "if datagram.sender in self._confirmed:",
+        "test_a_replayed_beacon_of_an_earlier_start_made_a_host_deaf",
+    ),
+    (
+        "a recorded datagram changes the incarnation of its sender",
+        "DatagramOpener.open",
+        "if not self._is_fresh(content):",
+        "if False:",
+        "test_a_replayed_datagram_of_an_earlier_start_kept_a_host_out_of_its_station",
+    ),
+    (
         "every announcing node counts as a member",
         "secret_of",
         "if any(hmac.compare_digest(expected, tag) for tag in seen):",
