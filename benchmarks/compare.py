@@ -142,7 +142,8 @@ def buses(order: str) -> Work:
 
 
 def contacts_run(trace: Any, spec: Any) -> Iterable[Any]:
-    return find("sim.contacts.run", "sim.run").run_one(trace, spec).columns.values()
+    columns: dict[str, Any] = find("sim.contacts.run", "sim.run").run_one(trace, spec).columns
+    return columns.values()
 
 
 def contacts_spec(protocol: str, lifetime_us: int | None = None, **parts: dict[str, int]) -> Any:
