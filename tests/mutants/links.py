@@ -289,6 +289,13 @@ MUTANTS = [
         "test_a_replayed_datagram_of_an_earlier_start_kept_a_host_out_of_its_station",
     ),
     (
+        "messages of a blocked key are accepted",
+        "Trust.check",
+        "if public in self.blocked:",
+        "if False:",
+        "test_a_blocked_key_gets_no_link_and_delivers_nothing_also_after_a_restart",
+    ),
+    (
         "every announcing node counts as a member",
         "secret_of",
         "if any(hmac.compare_digest(expected, tag) for tag in seen):",

@@ -35,6 +35,8 @@ class LinkCounters(msgspec.Struct):
     """Introductions whose signature is invalid."""
     wrong_name: int = 0
     """Introductions with a name that is bound to another key."""
+    blocked: int = 0
+    """Links of members whose key the application has blocked."""
     too_large: int = 0
     """Records or frames longer than the limit."""
     flood: int = 0
