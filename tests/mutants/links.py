@@ -296,6 +296,20 @@ MUTANTS = [
         "test_a_blocked_key_gets_no_link_and_delivers_nothing_also_after_a_restart",
     ),
     (
+        "a gateway answers without its token",
+        "Access.knows_token",
+        "return hmac.compare_digest(given, self._token)",
+        "return True",
+        "test_a_socket_without_the_token_gets_nothing",
+    ),
+    (
+        "a page of another site may use a gateway",
+        "Access.is_own_origin",
+        "return bool(separator)",
+        "return True or bool(separator)",
+        "test_a_request_without_the_token_or_of_another_site_is_refused",
+    ),
+    (
         "every announcing node counts as a member",
         "secret_of",
         "if any(hmac.compare_digest(expected, tag) for tag in seen):",

@@ -5,27 +5,8 @@ from __future__ import annotations
 import pytest
 
 from beforehand.errors import InputError
-from beforehand.runtime.crypto.keys import new_group
-from beforehand.runtime.group import Group
 from tests.runtime.fixtures.memory_mesh import run, take, until
-from tests.runtime.fixtures.overlays import QUICK
-
-
-def tcp_member(folder, name: str, *peers: Group) -> Group:
-    if not (folder / "harbour.key").exists():
-        new_group("harbour").write(folder / "harbour.key")
-    return Group(
-        "harbour",
-        name=name,
-        store=folder / f"{name}.db",
-        key=folder / "harbour.key",
-        lifetime=1200,
-        listen="127.0.0.1:0",
-        peers=[str(peer.addresses[0]) for peer in peers],
-        discover=False,
-        durable="os",
-        limits=QUICK,
-    )
+from tests.runtime.fixtures.tcp_members import tcp_member
 
 
 def test_a_blocked_key_gets_no_link_and_delivers_nothing_also_after_a_restart(tmp_path):
