@@ -49,7 +49,7 @@ MUTANTS = [
     ),
     (
         "correction 6: keep out-of-order messages of the old cell",
-        "Host._hush",
+        "Host._clear_cell",
         "    self._early.clear()\n    self._elsewhere = ()\n",
         "    self._elsewhere = ()\n",
         "test_out_of_order_messages_of_one_cell_are_dropped_in_the_next",
@@ -337,7 +337,7 @@ MUTANTS = [
     ),
     (
         "keep the old cell's numbers of what was delivered elsewhere",
-        "Host._hush",
+        "Host._clear_cell",
         "    self._early.clear()\n    self._elsewhere = ()\n    self._owes_ack",
         "    self._early.clear()\n    self._owes_ack",
         "test_messages_delivered_elsewhere_have_numbers_of_the_cell",

@@ -123,7 +123,7 @@ class Air:
         self._end_us = [NEVER_US] * nodes
         self._frame = [NO_NODE] * nodes
         self._audience: list[Sequence[int]] = [()] * nodes
-        self._heard = [0] * nodes  # signals on the air, without its own
+        self._signals = [0] * nodes  # signals on the air, without its own
         self._busy_us = [NEVER_US] * nodes  # when the first of them started
         self._locked = [NO_NODE] * nodes  # the sender of the frame that it is receiving
 
@@ -177,7 +177,7 @@ class Air:
             self._plan(now_us, node)
         elif mac == "csma":
             self._draw(node)
-        elif self._heard[node]:
+        elif self._signals[node]:
             if not self._slots[node] and self._senses(now_us, node):
                 self._draw(node)
         else:
@@ -190,7 +190,7 @@ class Air:
             self._plan(self._count_us[node] + self._slots[node] * self.radio.slot_us, node)
 
     def _senses(self, now_us: int, node: int) -> bool:
-        return self._heard[node] > 0 and self._busy_us[node] + self.radio.sense_us < now_us
+        return self._signals[node] > 0 and self._busy_us[node] + self.radio.sense_us < now_us
 
     def _draw(self, node: int) -> None:
         draw = mix(mix(mix(self._key, node), self._sent[node]), self._draws[node])
@@ -231,12 +231,12 @@ class Air:
         heappush(self._calendar, now_us + airtime_us << TICKET_BITS | node)
         self._audience[node] = audience = tuple(self.neighbours[node])
         for peer in audience:
-            self._hear(now_us, peer, node)
+            self._begin_signal(now_us, peer, node)
         return Signal(now_us, False, node, frame)
 
-    def _hear(self, now_us: int, node: int, sender: int) -> None:
-        self._heard[node] += 1
-        if self._heard[node] > 1:
+    def _begin_signal(self, now_us: int, node: int, sender: int) -> None:
+        self._signals[node] += 1
+        if self._signals[node] > 1:
             locked = self._locked[node]
             if locked != NO_NODE:
                 is_together = now_us <= self._busy_us[node] + self.radio.sense_us
@@ -258,7 +258,7 @@ class Air:
         collided: list[int] = []
         deaf: list[int] = []
         for peer in self._audience[node]:
-            self._heard[peer] -= 1
+            self._signals[peer] -= 1
             if self._locked[peer] == node:
                 self._locked[peer] = NO_NODE
                 received.append(peer)
@@ -266,19 +266,19 @@ class Air:
                 deaf.append(peer)
             else:
                 collided.append(peer)
-            if not self._heard[peer] and not self._is_sending[peer]:
+            if not self._signals[peer] and not self._is_sending[peer]:
                 self._rest(now_us, peer)
         if self.radio.mac == "none":
             if self._queue[node]:
                 self._plan(now_us, node)
-        elif not self._heard[node]:
+        elif not self._signals[node]:
             self._rest(now_us, node)
         return Signal(
             *(now_us, True, node, self._frame[node]), tuple(received), tuple(collided), tuple(deaf)
         )
 
     def _rest(self, now_us: int, node: int) -> None:
-        """Note that the medium is idle from now on, as this node hears it."""
+        """Note that the medium is idle from now on, as this node senses it."""
         if self.radio.mac == "none" or self._due_us[node] != NEVER_US:
             return
         self._count_us[node] = now_us + self.radio.difs_us

@@ -28,7 +28,7 @@ def all_moves(net: Net) -> Iterator[Move]:
             yield ("double", *flight)
     yield from _link_moves(net)
     yield from _pacing_moves(net)
-    yield from _life_moves(net)
+    yield from _crash_moves(net)
     yield from _next_instant(net)
     yield from _clock_moves(net)
     if net.left["early_timers"] or net.is_silent():  # most timers handle silence
@@ -104,7 +104,7 @@ def _pacing_moves(net: Net) -> Iterator[Move]:
             yield ("open", node, False)
 
 
-def _life_moves(net: Net) -> Iterator[Move]:
+def _crash_moves(net: Net) -> Iterator[Move]:
     for node, driver in enumerate(net.drivers):
         if not driver.is_up:
             yield ("restart", node)

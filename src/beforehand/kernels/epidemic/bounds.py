@@ -22,8 +22,6 @@ from __future__ import annotations
 from beforehand.kernels.compiling import part
 from beforehand.kernels.epidemic.channel import ID_BYTES
 from beforehand.kernels.epidemic.state import (
-    ASKED_HIGH,
-    ASKED_LOW,
     BARRIER_SIZE,
     CUT,
     DEGREE,
@@ -41,6 +39,8 @@ from beforehand.kernels.epidemic.state import (
     R_BYTES,
     R_SIZE,
     RECORDS_TOP,
+    REQUESTED_HIGH,
+    REQUESTED_LOW,
     ROWS,
     SAMPLES,
     SHORT_ENTRIES,
@@ -71,19 +71,21 @@ def _is_short(s: State, used: int, more: int, length: int) -> bool:
 
 
 @part
-def short_of(f: Fixed, s: State, node: int, came: int, words: int, cuts: int, greets: bool) -> int:
+def short_of(
+    f: Fixed, s: State, node: int, came: int, words: int, cuts: int, announces: bool
+) -> int:
     """Return what is too short for a step of `node`, or FIT; NEED is then the length needed.
 
     came: messages of the frame that arrives. words: of the pool, for what the step sends besides
-    announcements. cuts: frames of these beyond one for each link. greets: whether it announces."""
+    announcements. cuts: frames of these beyond one for each link. announces: if it has any."""
     degree, pending = s.node[node, DEGREE] + 1, s.node[node, PENDING]
-    told = min(s.node[node, ENTRIES] + came + 1, f.words << 6) if greets else 0
+    announced = min(s.node[node, ENTRIES] + came + 1, f.words << 6) if announces else 0
     named = s.node[node, BARRIER_SIZE] + pending + came + 1
     counts = s.counts
     if _is_short(s, counts[ROWS], 2 * came + pending + 2, len(s.row_t)):
         return SHORT_ROWS
-    cut = told // f.ids_max
-    pool = words + 8 * named + 4 * degree * (min(told, f.words) + cut + 2)
+    cut = announced // f.ids_max
+    pool = words + 8 * named + 4 * degree * (min(announced, f.words) + cut + 2)
     if f.capacity:
         stored = s.node[node, ENTRIES] + came + 1
         pool += 8 * stored
@@ -119,7 +121,7 @@ def short_of_frame(f: Fixed, s: State, k: int, node: int) -> int:
 @part
 def short_of_link_down(f: Fixed, s: State, k: int, node: int) -> int:
     """Return what is too short for the link-down of one end of a contact."""
-    words = min(max(0, s.link[k, ASKED_HIGH] - s.link[k, ASKED_LOW] + 1), f.words)
+    words = min(max(0, s.link[k, REQUESTED_HIGH] - s.link[k, REQUESTED_LOW] + 1), f.words)
     pairs = words * min(64, s.node[node, DEGREE] + 1)
     cuts = 64 * words // f.ids_max
     return short_of(f, s, node, 0, 4 * (pairs + cuts), cuts, False)

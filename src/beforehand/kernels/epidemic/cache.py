@@ -40,6 +40,7 @@ from beforehand.kernels.epidemic.state import (
     FIRST,
     HELD,
     KNOWN,
+    KNOWN_TO_PEER,
     LIST,
     LIST_FIRST,
     LIST_ROOM,
@@ -54,7 +55,6 @@ from beforehand.kernels.epidemic.state import (
     REFUSED,
     ROWS,
     SLOT,
-    THEIRS,
     W_FIRST,
     W_LAST,
     WORD,
@@ -115,7 +115,7 @@ def shrink(f: Fixed, s: State, node: int) -> None:
         if s.node[node, ENTRIES] > f.capacity:
             _evict(f, s, node)
     elif f.lifetime_us and s.node[node, ENTRIES] >= s.node[node, PURGE_AT]:
-        # Only the count matters: an empty cache greets no peer.
+        # Only the count matters: an empty cache has nothing to announce.
         held = count_held(f, s, node)
         s.node[node, ENTRIES] = held
         s.node[node, PURGE_AT] = max(PURGE_MIN, 2 * held)
@@ -178,8 +178,8 @@ def _forget(f: Fixed, s: State, node: int, m: int) -> None:
     k = s.node[node, FIRST]
     while k >= 0:
         turn_link(f, s, k)
-        if s.link_sets[k, at, THEIRS] & b != ZERO:
-            s.link_sets[k, at, THEIRS] &= ~b
+        if s.link_sets[k, at, KNOWN_TO_PEER] & b != ZERO:
+            s.link_sets[k, at, KNOWN_TO_PEER] &= ~b
             s.link[k, KNOWN] -= 1
         k = s.link[k, NEXT]
 

@@ -41,10 +41,6 @@ from beforehand.kernels.epidemic.state import (
     ANNOUNCE,
     ANNOUNCE_TIMER,
     ARMED,
-    ASKED,
-    ASKED_HIGH,
-    ASKED_LOW,
-    ASKING,
     BYTES,
     CUT,
     DATA,
@@ -60,10 +56,11 @@ from beforehand.kernels.epidemic.state import (
     FRESH_HIGH,
     FRESH_LOW,
     GONE,
-    GREETED,
+    HAS_ANNOUNCED,
     HEAD,
     HELD,
     KNOWN,
+    KNOWN_TO_PEER,
     LIVE,
     NEXT,
     NONE,
@@ -77,9 +74,12 @@ from beforehand.kernels.epidemic.state import (
     RECEIVE,
     RECEIVED,
     REQUEST,
+    REQUESTED,
+    REQUESTED_HERE,
+    REQUESTED_HIGH,
+    REQUESTED_LOW,
     SLOT,
     STALE,
-    THEIRS,
     WORD,
     Fixed,
     State,
@@ -110,14 +110,14 @@ def announce(f: Fixed, s: State, node: int) -> None:
         turn_link(f, s, k)
         which, brief = FRESH, 1
         low, high = max(oldest, s.node[node, FRESH_LOW]), s.node[node, FRESH_HIGH]
-        if link[k, GREETED] == 0:
+        if link[k, HAS_ANNOUNCED] == 0:
             which, brief, low, high = HELD, 0, oldest, s.counts[WORD]
-            link[k, GREETED] = 1
+            link[k, HAS_ANNOUNCED] = 1
         count = 0
         w = following(f, s, slot, brief, low, high)
         while w <= high:
             at = ring(f, w)
-            word = s.sets[slot, at, which] & ~s.link_sets[k, at, THEIRS] & live_mask(s, w)
+            word = s.sets[slot, at, which] & ~s.link_sets[k, at, KNOWN_TO_PEER] & live_mask(s, w)
             if f.capacity:
                 word &= s.sets[slot, at, HELD]
             if word != ZERO:
@@ -154,9 +154,9 @@ def finish_step(f: Fixed, s: State, node: int) -> None:
 
 
 @part
-def _note_asked(s: State, k: int, w: int) -> None:
-    s.link[k, ASKED_LOW] = min(s.link[k, ASKED_LOW], w)
-    s.link[k, ASKED_HIGH] = max(s.link[k, ASKED_HIGH], w)
+def _note_requested(s: State, k: int, w: int) -> None:
+    s.link[k, REQUESTED_LOW] = min(s.link[k, REQUESTED_LOW], w)
+    s.link[k, REQUESTED_HIGH] = max(s.link[k, REQUESTED_HIGH], w)
 
 
 @part
@@ -174,18 +174,18 @@ def on_announce(f: Fixed, s: State, k: int) -> None:
         lacking = bits & ~sets[slot, at, HELD]
         dead = lacking & ~live_mask(s, w)
         if f.capacity:
-            new = bits & ~(link_sets[back, at, THEIRS] | dead)
+            new = bits & ~(link_sets[back, at, KNOWN_TO_PEER] | dead)
             s.link[back, KNOWN] += count_bits(new)
-            link_sets[back, at, OFFERED_AGAIN] |= bits & link_sets[back, at, ASKED]
+            link_sets[back, at, OFFERED_AGAIN] |= bits & link_sets[back, at, REQUESTED_HERE]
             dead |= lacking & sets[slot, at, EVICTED]
-            link_sets[back, at, THEIRS] |= new
+            link_sets[back, at, KNOWN_TO_PEER] |= new
         else:
-            link_sets[back, at, THEIRS] = (link_sets[back, at, THEIRS] | bits) & ~dead
-        lacking &= ~(dead | sets[slot, at, ASKING])
+            link_sets[back, at, KNOWN_TO_PEER] = (link_sets[back, at, KNOWN_TO_PEER] | bits) & ~dead
+        lacking &= ~(dead | sets[slot, at, REQUESTED])
         if lacking != ZERO:
-            sets[slot, at, ASKING] |= lacking
-            link_sets[back, at, ASKED] |= lacking
-            _note_asked(s, back, w)
+            sets[slot, at, REQUESTED] |= lacking
+            link_sets[back, at, REQUESTED_HERE] |= lacking
+            _note_requested(s, back, w)
             pairs[2 * count], pairs[2 * count + 1] = np.uint64(w), lacking
             count += 1
     drop_record(s, k)
@@ -207,8 +207,8 @@ def on_request(f: Fixed, s: State, k: int) -> None:
         if w >= first_kept(f, s):
             at = ring(f, w)
             found = bits & s.sets[slot, at, HELD] & live_mask(s, w)
-            s.link[back, KNOWN] += count_bits(found & ~s.link_sets[back, at, THEIRS])
-            s.link_sets[back, at, THEIRS] |= found
+            s.link[back, KNOWN] += count_bits(found & ~s.link_sets[back, at, KNOWN_TO_PEER])
+            s.link_sets[back, at, KNOWN_TO_PEER] |= found
         gone = bits & ~found
         if gone != ZERO:
             s.pairs[2 * gone_count], s.pairs[2 * gone_count + 1] = np.uint64(w), gone
@@ -254,20 +254,20 @@ def _serve(f: Fixed, s: State, k: int, count: int, key: np.uint64) -> None:
 def _note_came(f: Fixed, s: State, node: int, k: int, m: int) -> None:
     """Note that a message came over the node's end `k`: it is requested from no peer any more."""
     slot, at, b = s.node[node, SLOT], ring(f, m >> 6), bit(m)
-    if s.link_sets[k, at, THEIRS] & b == ZERO:
-        s.link_sets[k, at, THEIRS] |= b
+    if s.link_sets[k, at, KNOWN_TO_PEER] & b == ZERO:
+        s.link_sets[k, at, KNOWN_TO_PEER] |= b
         s.link[k, KNOWN] += 1
     if f.capacity:
         s.link_sets[k, at, OFFERED_AGAIN] &= ~b
-    if s.link_sets[k, at, ASKED] & b != ZERO:
-        s.link_sets[k, at, ASKED] &= ~b
-        s.sets[slot, at, ASKING] &= ~b
-    elif s.sets[slot, at, ASKING] & b != ZERO:
-        s.sets[slot, at, ASKING] &= ~b
+    if s.link_sets[k, at, REQUESTED_HERE] & b != ZERO:
+        s.link_sets[k, at, REQUESTED_HERE] &= ~b
+        s.sets[slot, at, REQUESTED] &= ~b
+    elif s.sets[slot, at, REQUESTED] & b != ZERO:
+        s.sets[slot, at, REQUESTED] &= ~b
         other = s.node[node, FIRST]
         while other >= 0:
             turn_link(f, s, other)
-            s.link_sets[other, at, ASKED] &= ~b
+            s.link_sets[other, at, REQUESTED_HERE] &= ~b
             if f.capacity:
                 s.link_sets[other, at, OFFERED_AGAIN] &= ~b
             other = s.link[other, NEXT]
@@ -354,7 +354,7 @@ def ask_elsewhere(f: Fixed, s: State, node: int, low: int, high: int) -> None:
     """Request the messages in `rest`, which one peer will not send, from other peers."""
     slot, link_sets, pairs, rest = s.node[node, SLOT], s.link_sets, s.pairs, s.rest
     for w in range(low, high + 1):
-        s.sets[slot, ring(f, w), ASKING] &= ~rest[ring(f, w)]
+        s.sets[slot, ring(f, w), REQUESTED] &= ~rest[ring(f, w)]
         rest[ring(f, w)] &= live_mask(s, w)
     k = s.node[node, FIRST]
     while k >= 0:
@@ -362,12 +362,12 @@ def ask_elsewhere(f: Fixed, s: State, node: int, low: int, high: int) -> None:
         count = 0
         for w in range(low, high + 1):
             at = ring(f, w)
-            offered = rest[at] & link_sets[k, at, THEIRS]
+            offered = rest[at] & link_sets[k, at, KNOWN_TO_PEER]
             if offered != ZERO:
                 rest[at] &= ~offered
-                s.sets[slot, at, ASKING] |= offered
-                link_sets[k, at, ASKED] |= offered
-                _note_asked(s, k, w)
+                s.sets[slot, at, REQUESTED] |= offered
+                link_sets[k, at, REQUESTED_HERE] |= offered
+                _note_requested(s, k, w)
                 pairs[2 * count], pairs[2 * count + 1] = np.uint64(w), offered
                 count += 1
         send_set(f, s, k, REQUEST, count)
@@ -390,10 +390,10 @@ def on_gone(f: Fixed, s: State, k: int) -> None:
             if f.capacity:
                 gone = bits & ~s.link_sets[back, at, OFFERED_AGAIN]
                 s.link_sets[back, at, OFFERED_AGAIN] &= ~bits
-                s.link[back, KNOWN] -= count_bits(gone & s.link_sets[back, at, THEIRS])
-            s.link_sets[back, at, THEIRS] &= ~gone
-            s.rest[at] = bits & s.link_sets[back, at, ASKED]
-            s.link_sets[back, at, ASKED] &= ~bits
+                s.link[back, KNOWN] -= count_bits(gone & s.link_sets[back, at, KNOWN_TO_PEER])
+            s.link_sets[back, at, KNOWN_TO_PEER] &= ~gone
+            s.rest[at] = bits & s.link_sets[back, at, REQUESTED_HERE]
+            s.link_sets[back, at, REQUESTED_HERE] &= ~bits
             low, high = min(low, w), max(high, w)
     drop_record(s, k)
     ask_elsewhere(f, s, s.link[back, OWNER], low, high)

@@ -15,9 +15,9 @@ from beforehand.kernels.epidemic.layer import (
 from beforehand.kernels.epidemic.order import (
     expire,
     forget_pending,
+    log_lapsed,
     note_delivered,
     purge_barrier,
-    tell_lapsed,
 )
 from beforehand.kernels.epidemic.queue import add_row, give_block, next_ticket, push, take_block
 from beforehand.kernels.epidemic.sets import (
@@ -32,9 +32,6 @@ from beforehand.kernels.epidemic.sets import (
 )
 from beforehand.kernels.epidemic.state import (
     AHEAD,
-    ASKED,
-    ASKED_HIGH,
-    ASKED_LOW,
     ASLEEP,
     ASLEEP_TOO,
     AWAITED_SEEN,
@@ -52,7 +49,7 @@ from beforehand.kernels.epidemic.state import (
     ENTRIES,
     FIRST,
     FREE_US,
-    GREETED,
+    HAS_ANNOUNCED,
     HEAD,
     IDLE,
     IS_HERE,
@@ -75,6 +72,9 @@ from beforehand.kernels.epidemic.state import (
     OWNER,
     PAST_TOP,
     PHASE,
+    REQUESTED_HERE,
+    REQUESTED_HIGH,
+    REQUESTED_LOW,
     SEEN,
     SLOT,
     SLOT_FREE,
@@ -112,7 +112,7 @@ def _name_causes(f: Fixed, s: State, node: int, m: int) -> int:
 
 
 @cold
-def speak(f: Fixed, s: State, node: int, m: int) -> None:
+def broadcast(f: Fixed, s: State, node: int, m: int) -> None:
     """Broadcast message m."""
     s.counts[WORD] = max(s.counts[WORD], m >> 6)
     turn(f, s, node)
@@ -123,7 +123,7 @@ def speak(f: Fixed, s: State, node: int, m: int) -> None:
     s.seq[m] = max(s.counts[NOW] + f.lifetime_us, last + 1) if f.lifetime_us else last + 1
     s.node[node, LAST_SEQ] = s.seq[m]
     add_row(s, node, BROADCAST, m, s.past_size[m])
-    tell_lapsed(s, node)
+    log_lapsed(s, node)
     add_row(s, node, DELIVER, m, 0)
     s.counts[DELIVERIES] += 1
     s.sets[s.node[node, SLOT], ring(f, m >> 6), DELIVERED] |= bit(m)
@@ -139,9 +139,9 @@ def speak(f: Fixed, s: State, node: int, m: int) -> None:
 def open_link(f: Fixed, s: State, k: int, node: int, down_us: int) -> None:
     """Add one end of a contact to the links of its node."""
     link, before = s.link, s.node[node, LAST]
-    link[k, OWNER], link[k, GREETED], link[k, NEXT], link[k, BEFORE] = node, 0, NONE, before
+    link[k, OWNER], link[k, HAS_ANNOUNCED], link[k, NEXT], link[k, BEFORE] = node, 0, NONE, before
     link[k, FREE_US], link[k, DOWN_US], link[k, HEAD], link[k, TAIL] = 0, down_us, NONE, NONE
-    link[k, BUSY], link[k, ASKED_LOW], link[k, ASKED_HIGH] = IDLE, AHEAD, NONE
+    link[k, BUSY], link[k, REQUESTED_LOW], link[k, REQUESTED_HIGH] = IDLE, AHEAD, NONE
     link[k, LINK_SEEN], link[k, KNOWN] = s.counts[WORD], 0
     for w in range(f.words):
         for which in range(s.link_sets.shape[2]):
@@ -155,7 +155,7 @@ def open_link(f: Fixed, s: State, k: int, node: int, down_us: int) -> None:
     if f.capacity:
         forget_evicted(f, s, node)
     if s.node[node, ENTRIES] == 0:
-        link[k, GREETED] = 1
+        link[k, HAS_ANNOUNCED] = 1
     elif f.announce_us == 0:
         turn(f, s, node)
         announce(f, s, node)
@@ -179,9 +179,9 @@ def close_link(f: Fixed, s: State, k: int) -> None:
     else:
         link[after, BEFORE] = before
     s.node[node, DEGREE] -= 1
-    low, high = max(link[k, ASKED_LOW], first_kept(f, s)), link[k, ASKED_HIGH]
+    low, high = max(link[k, REQUESTED_LOW], first_kept(f, s)), link[k, REQUESTED_HIGH]
     for w in range(low, high + 1):
-        s.rest[ring(f, w)] = s.link_sets[k, ring(f, w), ASKED]
+        s.rest[ring(f, w)] = s.link_sets[k, ring(f, w), REQUESTED_HERE]
     ask_elsewhere(f, s, node, low, high)
 
 

@@ -15,12 +15,12 @@ from beforehand.kernels.epidemic.channel import schedule
 from beforehand.kernels.epidemic.gauges import sample
 from beforehand.kernels.epidemic.layer import announce, on_announce, on_data, on_gone, on_request
 from beforehand.kernels.epidemic.nodes import (
+    broadcast,
     close_link,
     come,
     empty_channels,
     go,
     open_link,
-    speak,
     take_link,
 )
 from beforehand.kernels.epidemic.order import arm, expire
@@ -34,6 +34,7 @@ from beforehand.kernels.epidemic.state import (
     ARRIVED,
     ASLEEP,
     ASLEEP_TOO,
+    BROADCAST_AT,
     BUSY,
     COME,
     DATA,
@@ -62,7 +63,6 @@ from beforehand.kernels.epidemic.state import (
     RING_FULL,
     SIDE,
     SLOT,
-    SPEAK,
     UP,
     Fixed,
     State,
@@ -93,7 +93,7 @@ def _short_of_plan(f: Fixed, s: State, at: int) -> int:
         return short_of_slot(s)
     if kind == DOWN:
         return short_of_link_down(f, s, s.contact_link[place] + s.counts[SIDE], node)
-    if kind == SPEAK:
+    if kind == BROADCAST_AT:
         if f.lifetime_us and (place >> 6) - (s.counts[LIVE] >> 6) >= f.words:
             return RING_FULL
     elif kind == UP:
@@ -135,8 +135,8 @@ def _change(f: Fixed, s: State, at: int) -> int:
     s.counts[POSITION] = at + 1
     if kind == COME:
         come(f, s, node)
-    elif kind == SPEAK:
-        speak(f, s, node, place)
+    elif kind == BROADCAST_AT:
+        broadcast(f, s, node, place)
         sample(f, s, node)
         return OUT_OF_ORDER if _is_out_of_order(f, s, place) else FIT
     else:

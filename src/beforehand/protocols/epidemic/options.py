@@ -24,7 +24,7 @@ class Flow(msgspec.Struct, frozen=True):
     instead."""
     announce_us: tuple[int, int] = (10_000, 40_000)
     """The range of the random delay after which a node announces messages of other origins. Of two
-    peers that receive a message together, one then hears the other's announcement first and need
+    peers that receive a message together, one then receives the other's announcement first and need
     not announce it back."""
     digest_us: tuple[int, int] = (500_000, 1_500_000)
     """The range of the random delay after which a node sends digests."""

@@ -103,7 +103,7 @@ class PacedEpidemic(Epidemic):
     def _take_hello(self, source: NodeId, frame: SyncHello) -> None:
         if not self.flow.on_hello(source, self._links[source], frame.ids):
             raise RemoteError(
-                "another version vector, for no reason",
+                "a second version vector without dropped offers",
                 where=f"node {self.node}, from {source}",
                 hint="drop the link: the peer runs something else, or is hostile",
             )

@@ -311,14 +311,14 @@ class World:
         now_us, first = self._now_us, self._spec.stations
         stations = [driver.core.gauges(now_us) for driver in self._drivers[:first]]
         hosts = [d.core.gauges(now_us) for d in self._drivers[first:] if d is not None and d.is_up]
-        fates, air_outcomes = self._channel.read()
+        outcomes, air_outcomes = self._channel.read()
         sample = Sample(
             now_us,
             [gauges.get("kept", 0) for gauges in stations],
             [gauges.get("early", 0) for gauges in hosts],
             [gauges.get("unacked", 0) for gauges in hosts],
             self._tally.read(),
-            fates,
+            outcomes,
             air_outcomes,
         )
         self._samples.append(sample)
@@ -344,7 +344,7 @@ class World:
     def wake(self, node: Any, timer: Timer, due_us: int, ticket: int) -> None:
         """Schedule a timer with random jitter.
 
-        Otherwise all nodes that hear the same frame would answer at the same time, again and again.
+        Otherwise all nodes in range of a sender would answer at the same time, again and again.
         """
         spec, is_ack = self._spec, timer[0].endswith("ack")
         self._timers[node] += 1
