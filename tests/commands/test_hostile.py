@@ -120,7 +120,11 @@ CASES: dict[str, tuple[tuple[str, int, str], ...]] = {
         ("{zoo}/logs/shrunk", 3, "in its manifest"),
         ("{zoo}/logs/broken-manifest", 3, "not a manifest"),
         *(
-            (f"{{zoo}}/out/only-old-{name}", 3, f"data/{name}/new: unknown: its event log is missing")
+            (
+                f"{{zoo}}/out/only-old-{name}",
+                3,
+                f"data/{name}/new: unknown: its event log is missing",
+            )
             for name in ("events", "overlay")
         ),
         ("{zoo}/logs/unlisted", 3, "part-0.parquet: not in its manifest"),
@@ -410,7 +414,7 @@ CASES: dict[str, tuple[tuple[str, int, str], ...]] = {
     "diff": (
         ("", 2, "required: first, second"),
         ("{zoo}/out/whole", 2, "required: second"),
-        ("{zoo}/out/whole {zoo}/out/whole {zoo}/out/whole", 2, "what is"),
+        ("{zoo}/out/whole {zoo}/out/whole {zoo}/out/whole", 2, "unknown argument"),
         ("{zoo}/out/whole {zoo}/out/whole", 0, "causal"),
         ("{zoo}/out/whole {zoo}/out/whole --json", 0, '"apart": false'),
         ("{zoo}/out/whole {zoo}/none", 2, "no scenario.json here"),

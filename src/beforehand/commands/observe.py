@@ -106,6 +106,12 @@ def _add_groups(parser: argparse.ArgumentParser) -> None:
     stream.add_argument(
         "--files-per-batch", type=whole(1, 10**6), default=32, metavar="N", help="default: 32"
     )
+    stream.add_argument(
+        "--partitions",
+        type=whole(1, 10**4),
+        metavar="N",
+        help="tasks of each batch; default: Spark's shuffle partitions, at most 8",
+    )
     tuning = parser.add_argument_group("tune on a sample with vector clocks in the column `past`")
     tuning.add_argument("--tune", action="store_true", help="find the least wait and timestamp")
     tuning.add_argument("--budget", metavar="SHARE", help="allowed messages in violation: 1%%")
@@ -128,9 +134,10 @@ def check(args: argparse.Namespace) -> None:
         raise InputError("no folder for the output", hint="pass `--out DIR`")
     if args.budget is not None:
         raise InputError("a budget is for `--tune`", hint="pass `--wait` instead")
-    if args.checkpoint is None and (args.once or args.flush or args.idle or args.every):
+    of_streams = (args.once, args.flush, args.idle, args.every, args.partitions)
+    if args.checkpoint is None and any(of_streams):
         raise InputError(
-            "`--once`, `--flush`, `--every` and `--idle` are for streams",
+            "`--once`, `--flush`, `--every`, `--idle` and `--partitions` are for streams",
             hint="pass `--checkpoint DIR`, or leave them out: all that is there is ordered",
         )
     if args.checkpoint is not None and args.remote is not None:
@@ -166,6 +173,7 @@ def read_plan(args: argparse.Namespace) -> Plan:
         elements=args.elements,
         tick_us=None if args.tick is None else _duration(args.tick, "--tick"),
         clock=args.clock,
+        partitions=args.partitions,
         time_unit=args.time_unit,
     )
 

@@ -12,7 +12,7 @@ import pyarrow.dataset as ds
 
 from beforehand.errors import InputError
 from beforehand.kernels.observer.reorder import Ints, Stamps
-from beforehand.observe.state import first_elements, integers
+from beforehand.observe.stamps import first_elements, integers
 from beforehand.observe.time_unit import DEFAULT, NAMES, PER_SECOND, UNITS, TimeUnit, decide, span
 from beforehand.observe.tune import Sample
 from beforehand.protocols.observer.timestamp import Guarantees

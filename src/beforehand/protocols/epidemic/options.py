@@ -63,6 +63,10 @@ class Options(msgspec.Struct, frozen=True):
     """The bounds of flow control, for real links: a node sends frames as the wire takes them. None:
     a link takes any number of frames at once, as in a simulation."""
 
+    patience_us: int | None = 120_000_000
+    """How long a node of an order with a floor waits for a cause that no peer holds before it gives
+    it up (`protocols.epidemic.skipping`); None: until the cause expires."""
+
     @property
     def is_bounded(self) -> bool:
         """Return whether a node holds only so much."""

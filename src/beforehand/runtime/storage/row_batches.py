@@ -2,9 +2,9 @@
 
 SQLite's cost is per row: 64 short messages in rows of their own, each in the table and in its
 index, cost clearly more than one row. Messages arrive in batches, never change, and are mostly
-deleted in the order of arrival. So the messages of a transaction share rows, called *row
-batches*. A batch is deleted when all of its messages are. When some of them are deleted, it is
-rewritten without them.
+deleted in the order of arrival. So the messages of a transaction share rows, called *row batches*.
+A batch is deleted when all of its messages are. When some of them are deleted, it is rewritten
+without them.
 """
 
 from __future__ import annotations
