@@ -26,9 +26,9 @@ from beforehand.errors import InputError
 from beforehand.events import (
     BROADCAST,
     DELIVER,
-    LOSSES,
     NODE_COLUMNS,
     NODE_KINDS,
+    NODE_LOSSES,
     NODE_SUFFIX,
     RECEIVE,
     START,
@@ -158,7 +158,7 @@ class EventLog:
     def lost(self, losses: Sequence[tuple[LossKind, MessageId]]) -> None:
         """Record messages that were dropped or that expired."""
         for kind, message in losses:
-            self._note(LOSSES[kind], message)
+            self._note(NODE_LOSSES[kind], message)
 
     def close(self) -> None:
         """Record the stop of the node, after all other events.
