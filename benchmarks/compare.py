@@ -90,7 +90,7 @@ def once(name: str) -> Once:
     arrays = work()
     cpu_s = time.process_time() - started
     log = hashlib.sha256()
-    for array in arrays:
+    for array in map(np.asarray, arrays):
         is_whole = array.dtype.kind in "iu"  # of whatever width
         log.update(np.ascontiguousarray(array, np.int64 if is_whole else None).tobytes())
     return {"cpu_s": round(cpu_s, 4), "log": log.hexdigest()}
@@ -142,7 +142,8 @@ def buses(order: str) -> Work:
 
 
 def contacts_run(trace: Any, spec: Any) -> Iterable[Any]:
-    return find("sim.contacts.run", "sim.run").run_one(trace, spec).columns.values()
+    columns: dict[str, Any] = find("sim.contacts.run", "sim.run").run_one(trace, spec).columns
+    return columns.values()
 
 
 def contacts_spec(protocol: str, lifetime_us: int | None = None, **parts: dict[str, int]) -> Any:

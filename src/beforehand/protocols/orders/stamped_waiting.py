@@ -124,8 +124,8 @@ class StampedWaiting:
     def raise_floor(
         self, cause: MessageId, horizon_us: int
     ) -> tuple[list[StampedMessage], list[StampedMessage], list[MessageId]]:
-        """Raise the floor to a cause that a message misses. Return (the pending messages up to it in
-        the order of their stamps, others that are ready now, the causes that are skipped).
+        """Raise the floor to a cause that a message misses. Return (the pending messages up to it
+        in the order of their stamps, others that are ready now, the causes that are skipped).
 
         A message up to the floor has to be delivered before any other, although causes of it are
         missing: all of those lie below it, so below the floor.

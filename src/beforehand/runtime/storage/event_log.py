@@ -36,7 +36,7 @@ from beforehand.events import (
     About,
     metadata_of,
 )
-from beforehand.files import check_folder_target, replaced
+from beforehand.files import check_folder_target, replaced, sync_folder
 from beforehand.promises import DEFAULT_PROMISE
 from beforehand.protocols.contract.base import Message, MessageId, NodeId
 from beforehand.protocols.contract.outbox import LossKind
@@ -276,8 +276,4 @@ def _write(table: pa.Table, path: Path) -> None:
         pq.write_table(table, file, compression="zstd", write_page_checksum=True)
         file.flush()
         os.fsync(file.fileno())
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    sync_folder(path.parent)

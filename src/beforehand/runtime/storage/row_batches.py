@@ -2,8 +2,8 @@
 
 SQLite's cost is per row: 64 short messages in rows of their own, each in the table and in its
 index, cost clearly more than one row. Messages arrive in batches, never change, and are mostly
-deleted in the order of arrival. So the messages of a transaction share rows, called *row batches*. A
-batch is deleted when all of its messages are. When some of them are deleted, it is rewritten
+deleted in the order of arrival. So the messages of a transaction share rows, called *row batches*.
+A batch is deleted when all of its messages are. When some of them are deleted, it is rewritten
 without them.
 """
 

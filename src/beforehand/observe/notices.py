@@ -29,7 +29,7 @@ LIVE, BOUNDED, FLUSH = "live", "bounded", "flush"
 Row = dict[str, object]
 
 
-def tell_run(checkpoint: Path, *, is_live: bool) -> None:
+def announce_run(checkpoint: Path, *, is_live: bool) -> None:
     """Tell all observers that a run starts.
 
     In a run that is not live, observers that are silent do nothing: its duration must not change
@@ -45,7 +45,7 @@ def tell_run(checkpoint: Path, *, is_live: bool) -> None:
     _write(folder, LIVE if is_live else BOUNDED, [row])
 
 
-def tell_flush(checkpoint: Path, observers: Sequence[str | None]) -> None:
+def request_flush(checkpoint: Path, observers: Sequence[str | None]) -> None:
     """Tell these observers to deliver all they hold, and keep their state."""
     rows: list[Row] = [{KEY: name, RUN_US: None, ACTS: None} for name in observers]
     _write(checkpoint / NOTICES, FLUSH, rows)
