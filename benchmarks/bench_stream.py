@@ -1,7 +1,7 @@
 """Measure how fast a stream is put in causal order. Claim: 1 million events per CPU second
 (kernel).
 
-`python benchmarks/bench_stream.py [alone] [files] [streams]`; without a word all three. *alone* is
+`python benchmarks/bench_stream.py [alone] [files] [streams]`; by default all three. *alone* is
 the kernel, and the rows and the state around it. *files* is the command on a folder, and a plain
 sort by Spark. *streams* is `observe` on a streaming DataFrame beside the same stream without
 observers (shuffle, Python, output), in turns: with 4 observers, with 2,000, and with batches of

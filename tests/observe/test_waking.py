@@ -12,12 +12,12 @@ import pytest
 from beforehand.errors import LocalError
 from beforehand.observe import stream as stream_module
 from beforehand.observe.files import Stream, order_stream
+from beforehand.observe.notices import NOTICES, announce_run
 from beforehand.observe.settings import Plan
 from beforehand.observe.stamps import ACTS, ENDS, NOW_US, PARTITION, RUN_US, Reordering
 from beforehand.observe.state import State, new_state
 from beforehand.observe.stream import IDLE_US_MIN, observe
 from beforehand.observe.task import OrderTask
-from beforehand.observe.told import NOTICES, tell_run
 from beforehand.protocols.observer.observer import cbd
 from beforehand.protocols.observer.timestamp import Guarantees
 from beforehand.sim.drift import rule_of
@@ -77,7 +77,7 @@ def test_rows_of_another_partition_are_refused():
 
 def test_only_the_first_of_several_bounded_runs_leaves_a_notice(tmp_path):
     for is_live in (False, False, True, True, False, False):
-        tell_run(tmp_path, is_live=is_live)
+        announce_run(tmp_path, is_live=is_live)
     kinds = [path.stem.partition("-")[2] for path in sorted((tmp_path / NOTICES).iterdir())]
     assert kinds == ["bounded", "live", "live", "bounded"]
 

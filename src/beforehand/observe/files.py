@@ -1,8 +1,8 @@
 """Order a growing folder of JSON lines or Parquet files into a folder of Parquet files.
 
 A checkpoint folder holds `settings.json` (the settings that the stream was started with), `spark`
-(Spark's own checkpoint), `observers` (their state) and `notices`: see `observe.told`. Rejected rows
-go to a folder beside the output.
+(Spark's own checkpoint), `observers` (their state) and `notices`: see `observe.notices`. Rejected
+rows go to a folder beside the output.
 """
 
 from __future__ import annotations
@@ -32,6 +32,14 @@ from beforehand.observe.failures import (
 )
 from beforehand.observe.input import list_files
 from beforehand.observe.lock import locked
+from beforehand.observe.notices import (
+    NOTICES,
+    OBSERVERS,
+    announce_run,
+    counts_of_state,
+    holding_now,
+    request_flush,
+)
 from beforehand.observe.places import (
     Read,
     check_begun,
@@ -57,14 +65,6 @@ from beforehand.observe.stream import (
     counts,
     idle_us_of,
     order_events,
-)
-from beforehand.observe.told import (
-    NOTICES,
-    OBSERVERS,
-    counts_of_state,
-    holding_now,
-    tell_flush,
-    tell_run,
 )
 from beforehand.units import format_duration
 
@@ -175,13 +175,13 @@ def _run_stream(
     _check_idle(stream, settings)
     for doubt in assumed(settings, plan):
         note(doubt)
-    tell_run(stream.checkpoint, is_live=until == "stopped")
+    announce_run(stream.checkpoint, is_live=until == "stopped")
     run = _Run(stream, settings, on_batch, note)
     run.follow(_start(spark, stream, settings, is_live=until == "stopped"), stop)
     if stop.is_set():
         return run.totals
     if until == "empty" and (held := holding_now(stream.checkpoint)):
-        tell_flush(stream.checkpoint, held)
+        request_flush(stream.checkpoint, held)
         run.follow(_start(spark, stream, settings, is_live=False), stop)
     return run.totals | {"held": counts_of_state(stream.checkpoint).held}
 

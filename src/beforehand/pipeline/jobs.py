@@ -108,12 +108,10 @@ def run_scenario(
 
     path: a TOML file, or the name of a scenario of the package.
     out: the folder of the results; made if there is none.
-    seeds: instead of the scenario's own.
-    overrides: settings such as `network.announce=5s`.
+    seeds: instead of the scenario's own. overrides: settings such as `network.announce=5s`.
     master, remote: where Spark runs; on a cluster, all machines must share the folder `out`.
-    conf: Spark settings.
+    conf: Spark settings. ship: send this package to the executors of a cluster.
     spark: an existing session to use instead of a new one; it is left as it was.
-    ship: send this package to the executors of a cluster.
     note: called with progress messages.
 
     If nothing is missing, Spark is not started.
