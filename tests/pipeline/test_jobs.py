@@ -95,7 +95,7 @@ def run(spark, monkeypatch):
 
 
 def start(path, out, master, *overrides, **others):
-    conf = json.dumps(quick_java.CONF | others)
+    conf = json.dumps(quick_java.EXECUTORS | others)
     return subprocess.Popen(
         [sys.executable, "-c", DRIVER, str(path), str(out), master, conf, *overrides],
         stdout=subprocess.PIPE,

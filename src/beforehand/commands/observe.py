@@ -292,10 +292,10 @@ def _show(totals: Counts, args: argparse.Namespace) -> int:
         _note_rejects(totals["rejected"], rejects)
     held = totals.get("held", 0)
     if held:
-        note(f"{held} events are held until more come; `--flush` lets them out")
+        note(f"{held} events are held until more arrive; `--flush` delivers them")
     ordered = totals["delivered"] - totals["reset"]
     if not ordered and not held and totals["reset"] + totals["rejected"]:
-        note("no event was put in order: all were reset or rejected; are ε, δ and the tick right?")
+        note("no event was ordered: all were reset or rejected; check ε, δ and the tick")
         return EXIT_UNKNOWN
     return EXIT_UNKNOWN if totals.get("gone") else EXIT_VALID
 
@@ -343,9 +343,7 @@ def _print_tuning(found: Tuning, args: argparse.Namespace, tick_us: int) -> None
     rows = [_row(point, tick_us) for point in (*found.waits, *found.stamps)]
     print_table(f"{args.order}, budget {args.budget}, first half of the sample", headings, rows)
     if found.chosen is None or found.confirmed is None:
-        note(
-            "no wait keeps the budget in both halves of the sample: are ε and δ wide enough for it?"
-        )
+        note("no wait keeps the budget in both halves of the sample: ε and δ may be too small")
         return
     chosen = found.chosen
     elements = f" --elements {chosen.elements}" if chosen.uses_c else ""

@@ -128,7 +128,7 @@ def order_table(
         for part in parts.values():
             shutil.rmtree(part, ignore_errors=True)
     row = spark.read.parquet(str(out)).agg(*counts()).first()
-    assert row is not None, "counts over no rows are a row too"
+    assert row is not None, "an aggregate has one row, even over no rows"
     found = read.get
     unknown = unknown_columns(found)
     if settings.format == "parquet":

@@ -1,4 +1,4 @@
-"""The notices of the driver to the observers of a folder, and what it reads from their state.
+"""The files of a checkpoint by which the driver and the observers of a folder tell each other.
 
 A notice (`observe.stream.NOTICE`) is a row of a file in `notices`: an observer delivers all it
 holds, or a run starts. The stream reads these files like its other input. So a notice has its
@@ -33,7 +33,7 @@ def announce_run(checkpoint: Path, *, is_live: bool) -> None:
     """Announce the start of a run to all observers.
 
     In a run that is not live, observers that are silent do nothing: its duration must not change
-    its output. Only the first of several such runs needs a notice. A live one also needs a first
+    its output. Only the first of several such runs needs to be told. A live one also needs a first
     micro-batch, without which Spark has no time.
     """
     folder = checkpoint / NOTICES
@@ -46,7 +46,7 @@ def announce_run(checkpoint: Path, *, is_live: bool) -> None:
 
 
 def request_flush(checkpoint: Path, observers: Sequence[str | None]) -> None:
-    """Let these observers deliver all they hold, and keep their state."""
+    """Tell these observers to deliver all they hold, and keep their state."""
     rows: list[Row] = [{KEY: name, RUN_US: None, ACTS: None} for name in observers]
     _write(checkpoint / NOTICES, FLUSH, rows)
 

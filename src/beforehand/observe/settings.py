@@ -197,7 +197,7 @@ def _texts(table: DataFrame, names: Iterable[str], where: str) -> Iterator[tuple
         read = (F.count(micros(table.schema, name, kind)).alias(kind) for kind in kinds)
         with readable_files(Path(where)):
             counts = table.agg(*read).first()
-        assert counts is not None, "counts over no rows are a row too"
+        assert counts is not None, "an aggregate has one row, even over no rows"
         if counts["number"] and counts["timestamp"]:
             raise InputError(
                 f"`{name}` is text: {counts['number']} whole numbers, {counts['timestamp']}"
@@ -263,7 +263,7 @@ def _spans(
         for aggregate in (F.count(number), *(F.count_if(number.between(*span(u))) for u in UNITS))
     ]
     counts = table.agg(*asked).first() if asked else ()
-    assert counts is not None, "counts over no rows are a row too"
+    assert counts is not None, "an aggregate has one row, even over no rows"
     size = 1 + len(UNITS)
     parts = [counts[at : at + size] for at in range(0, len(counts), size)]
     return {

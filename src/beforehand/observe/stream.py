@@ -189,10 +189,10 @@ def _spread(rows: DataFrame, task: OrderTask, notices: DataFrame | None) -> Data
     if notices is not None:
         is_run = F.col(RUN_US).isNotNull()
         places = F.explode(F.when(is_run, all_of_them).otherwise(F.array(own)))
-        noted = notices.select(
+        rows_of_notices = notices.select(
             KEY, RUN_US, ACTS, F.when(~is_run, True).alias(ENDS), places.alias(PARTITION)
         )
-        spread = spread.unionByName(noted, allowMissingColumns=True)
+        spread = spread.unionByName(rows_of_notices, allowMissingColumns=True)
     if task.needs_ticks:
         ticks = rows.sparkSession.readStream.format("rate-micro-batch")
         ticks = ticks.option("rowsPerBatch", 1).option("numPartitions", 1)

@@ -20,11 +20,13 @@ Ints = NDArray[np.int64]
 DCF, CSMA, NONE = 0, 1, 2
 NEVER_US = -1
 NO_NODE = -1
+EVERYBODY = -1
+"""As the target of a frame."""
 
 # The columns of `State.node`.
 DUE, ARMED, SLOTS, COUNT, SIGNALS, BUSY, LOCKED, SENDING = 0, 1, 2, 3, 4, 5, 6, 7
 SENT, DRAWS, START, END, FRAME, AUDIENCE, FIRST, LAST = 8, 9, 10, 11, 12, 13, 14, 15
-QUEUED, COLUMNS = 16, 17
+QUEUED, HELD, COLUMNS = 16, 17, 18
 
 # The indices of `State.tally`.
 CALENDAR, LOGGED, FRAMES, CHANGED, THROWN, TALLIES = 0, 1, 2, 3, 4, 5
@@ -46,6 +48,8 @@ class Rules(NamedTuple):
     answers_draw: bool = False
     queue_max: int = 0
     """0: there is no limit."""
+    full_duplex: bool = False
+    unicast_hold_us: int = 0
 
 
 class State(NamedTuple):
@@ -58,6 +62,8 @@ class State(NamedTuple):
     calendar: Ints
     airtime_us: Ints
     """The airtime of each frame; `NEVER_US` if it found a full queue."""
+    target: Ints
+    """The node that each frame is for, or `EVERYBODY`."""
     following: Ints
     """The next frame in the same queue, or `NO_NODE`."""
     tally: Ints
@@ -68,7 +74,7 @@ def new_state(neighbours: Ints, degree: Ints, frames_max: int, rows_max: int) ->
     """Return the initial state, in which no node has a frame to send."""
     nodes = len(neighbours)
     node = np.full((nodes, COLUMNS), NEVER_US, np.int64)
-    node[:, [SLOTS, COUNT, SIGNALS, SENDING, SENT, DRAWS, AUDIENCE, QUEUED]] = 0
+    node[:, [SLOTS, COUNT, SIGNALS, SENDING, SENT, DRAWS, AUDIENCE, QUEUED, HELD]] = 0
     return State(
         node=node,
         neighbours=neighbours,
@@ -76,6 +82,7 @@ def new_state(neighbours: Ints, degree: Ints, frames_max: int, rows_max: int) ->
         audience=np.zeros_like(neighbours),
         calendar=np.zeros(2 * nodes + 1, np.int64),  # an end and a start for each node
         airtime_us=np.zeros(frames_max, np.int64),
+        target=np.full(frames_max, EVERYBODY, np.int64),
         following=np.full(frames_max, NO_NODE, np.int64),
         tally=np.zeros(TALLIES, np.int64),
         log=np.zeros((rows_max, 4), np.int64),
@@ -124,7 +131,7 @@ def _freeze(state: State, rules: Rules, now_us: int, node: int) -> None:
 def _ask(state: State, rules: Rules, now_us: int, node: int) -> None:
     row = state.node[node]
     if rules.mac == NONE or (rules.mac == CSMA and not _senses(state, rules, now_us, node)):
-        _plan(state, now_us, node)
+        _plan(state, max(now_us, row[HELD]), node)
     elif rules.mac == CSMA:
         _draw(state, rules, node)
     elif row[SIGNALS]:
@@ -140,7 +147,9 @@ def _ask(state: State, rules: Rules, now_us: int, node: int) -> None:
 
 
 @part
-def transmit(state: State, rules: Rules, now_us: int, node: int, airtime_us: int) -> int:
+def transmit(
+    state: State, rules: Rules, now_us: int, node: int, airtime_us: int, target: int
+) -> int:
     """Queue a frame and return its number. If the queue is full, the frame never starts."""
     row = state.node[node]
     frame = int(state.tally[FRAMES])
@@ -150,7 +159,7 @@ def transmit(state: State, rules: Rules, now_us: int, node: int, airtime_us: int
         state.tally[THROWN] += 1
         return frame
     row[QUEUED] += 1
-    state.airtime_us[frame] = airtime_us
+    state.airtime_us[frame], state.target[frame] = airtime_us, target
     if row[FIRST] == NO_NODE:
         row[FIRST] = row[LAST] = frame
         if not row[SENDING]:
@@ -177,10 +186,10 @@ def _begin_signal(state: State, rules: Rules, now_us: int, node: int, sender: in
             row[LOCKED] = NO_NODE
         return
     row[BUSY] = now_us
-    if row[SENDING]:
+    if row[SENDING] and not rules.full_duplex:
         return
     row[LOCKED] = sender
-    if rules.mac == DCF:
+    if rules.mac == DCF and not row[SENDING]:
         _freeze(state, rules, now_us, node)
         if row[DUE] > now_us + rules.sense_us:
             row[DUE] = NEVER_US
@@ -193,7 +202,9 @@ def _start(state: State, rules: Rules, now_us: int, node: int) -> None:
     row[FIRST] = state.following[frame]
     row[QUEUED] -= 1
     end_us = now_us + state.airtime_us[frame]
-    row[DUE], row[LOCKED] = NEVER_US, NO_NODE
+    row[DUE] = NEVER_US
+    if not rules.full_duplex:
+        row[LOCKED] = NO_NODE
     row[SENDING], row[FRAME] = 1, frame
     row[START], row[END] = now_us, end_us
     row[SENT] += 1
@@ -222,6 +233,8 @@ def _rest(state: State, rules: Rules, now_us: int, node: int) -> None:
 def _end(state: State, rules: Rules, now_us: int, node: int) -> None:
     row = state.node[node]
     row[SENDING] = 0
+    target = state.target[row[FRAME]]
+    is_missed = target != EVERYBODY
     for place in range(row[AUDIENCE]):
         peer = state.audience[node, place]
         other = state.node[peer]
@@ -230,14 +243,17 @@ def _end(state: State, rules: Rules, now_us: int, node: int) -> None:
         if other[LOCKED] == node:
             other[LOCKED] = NO_NODE
             kind = RECEIVED
-        elif other[END] > row[START]:
+            is_missed = is_missed and peer != target
+        elif other[END] > row[START] and not rules.full_duplex:
             kind = DEAF
         _note(state, now_us, kind, peer, row[FRAME])
         if not other[SIGNALS] and not other[SENDING]:
             _rest(state, rules, now_us, peer)
+    if is_missed:
+        row[HELD] = row[START] + rules.unicast_hold_us
     if rules.mac == NONE:
         if row[FIRST] != NO_NODE:
-            _plan(state, now_us, node)
+            _plan(state, max(now_us, row[HELD]), node)
     elif not row[SIGNALS]:
         _rest(state, rules, now_us, node)
 
@@ -304,9 +320,9 @@ def _change(state: State, node: int, peer: int, is_up: int) -> None:
 def play(state: State, rules: Rules, requests: Ints, changes: Ints, until_us: int) -> bool:
     """Return whether all is done; if not, the log is full: empty it and call again.
 
-    requests: rows of t_us, node and airtime_us. changes: rows of t_us, node, peer and whether they
-        are in range from then on. Both are sorted by time. At one instant, events on the air come
-        first, then changes, then requests. `until_us` is the end of the run, exclusive.
+    requests: rows of t_us, node, airtime_us and target. changes: rows of t_us, node, peer and
+        whether they are in range from then on. Both are sorted by time. At one instant, events on
+        the air come first, then changes, then requests. `until_us` ends the run, exclusive.
     """
     tally = state.tally
     rows_max = len(state.log) - state.neighbours.shape[1]
@@ -328,5 +344,5 @@ def play(state: State, rules: Rules, requests: Ints, changes: Ints, until_us: in
             _change(state, change[1], change[2], change[3])
         else:
             request = requests[tally[FRAMES]]
-            transmit(state, rules, request_us, request[1], request[2])
+            transmit(state, rules, request_us, request[1], request[2], request[3])
     return False

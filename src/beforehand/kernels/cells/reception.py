@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from beforehand.kernels.cells.air import (
     CALENDAR,
+    EVERYBODY,
     LOGGED,
     NEVER_US,
     STARTED,
@@ -26,8 +27,6 @@ from beforehand.kernels.queue.heap import due_us
 
 Ints = NDArray[np.int64]
 
-EVERYBODY = -1
-"""As the target of a frame: all nodes of the cell."""
 NOWHERE = -1
 """As the cell of a host: none."""
 OUTCOMES = 3
@@ -87,9 +86,10 @@ def advance(
     `NEVER_US`, and the numbers of rows in `taken` and `ended`."""
     tally, answer = state.tally, reception.answer
     for k in range(len(requests)):
-        number = transmit(state, rules, now_us, requests[k, NODE], requests[k, AIRTIME])
+        request = requests[k]
+        number = transmit(state, rules, now_us, request[NODE], request[AIRTIME], request[TARGET])
         for column in range(REQUEST):
-            reception.frame[number, column] = requests[k, column]
+            reception.frame[number, column] = request[column]
     instant = NEVER_US
     taken = ended = 0
     while tally[CALENDAR]:

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from beforehand.kernels.cells import air as twin
 from beforehand.kernels.cells import grid_index, reception
-from beforehand.kernels.cells.reception import EVERYBODY, NOWHERE
+from beforehand.kernels.cells.air import EVERYBODY
+from beforehand.kernels.cells.reception import NOWHERE
 from beforehand.sim.cells.spec import CellsSpec, Point
 from beforehand.sim.cells.tally import KINDS, OUTCOMES
 from beforehand.sim.contacts.links import FOREVER_US
@@ -118,7 +119,7 @@ class DrivenChannel:
         step = AirStep(NEVER_US, [], [])
         for request in self._asked:
             before = air.thrown
-            frame = air.transmit(now_us, request[0], request[1])
+            frame = air.transmit(now_us, *request[:3])
             if air.thrown == before:
                 self._requests[frame] = request
             else:
@@ -181,6 +182,8 @@ class CompiledChannel:
             key=np.uint64(stream_key(seed, STREAM)),
             answers_draw=radio.answers_draw,
             queue_max=radio.queue_max or 0,
+            full_duplex=radio.full_duplex,
+            unicast_hold_us=radio.unicast_hold_us,
         )
         self._asked: list[Request] = []
         self._airtimes_us: dict[int, int] = {}
@@ -226,6 +229,7 @@ class CompiledChannel:
         state, step = self._state, self._reception
         self._state = state._replace(
             airtime_us=np.concatenate((state.airtime_us, np.zeros_like(state.airtime_us))),
+            target=np.concatenate((state.target, np.zeros_like(state.target))),
             following=np.concatenate((state.following, np.full_like(state.following, NEVER_US))),
         )
         more = np.concatenate((step.frame, np.zeros_like(step.frame)))

@@ -92,7 +92,8 @@ class World:
 
     def _station(self, node: int) -> Driver[Any]:
         spec, system = self._spec, self._system
-        driver = Driver(lambda: system.make_station(node, self._edges, spec.pace), self)
+        options = spec.core_options()
+        driver = Driver(lambda: system.make_station(node, self._edges, spec.pace, **options), self)
         refuse_unmet(driver.core.needs, GIVEN)
         return driver
 
@@ -183,7 +184,7 @@ class World:
         spec, system = self._spec, self._system
         driver = LeaverDriver(
             # `CellsSpec.check` refuses leaves for systems whose hosts are no `Leaver`.
-            lambda: cast(Leaver[Any], system.make_host(node, spec.pace)),
+            lambda: cast(Leaver[Any], system.make_host(node, spec.pace, **spec.core_options())),
             self,
             store=Store() if spec.failures else None,
         )
