@@ -145,7 +145,7 @@ class _Chooser:
             level = list(following)
         return list(chosen), len(seen)
 
-    # ---- telling ----
+    # ---- describing ----
 
     def _story(self, summary: str, chosen: list[int], marks: dict[int, str], past: int) -> Story:
         rows = self._sorted(chosen)

@@ -1,4 +1,4 @@
-"""Read a log of any kind that `verify` reads, and tell the diagram of one of its runs."""
+"""Read a log of any kind that `verify` reads, and choose the events of a diagram."""
 
 from __future__ import annotations
 

@@ -269,7 +269,7 @@ class _Chooser:
         for row in np.flatnonzero((is_loss | is_crash) & at_node).tolist():
             self._add([row])
 
-    # ---- telling ----
+    # ---- describing ----
 
     def _name(self, node: int) -> str:
         return brief(

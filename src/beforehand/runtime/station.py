@@ -28,6 +28,7 @@ from beforehand.protocols.mobile.was.frames import Frame, Uplink
 from beforehand.protocols.mobile.was.station import Station as StationCore
 from beforehand.runtime.config import NodeConfig
 from beforehand.runtime.crypto.handshake import derive
+from beforehand.runtime.crypto.key_ring import KeyRing
 from beforehand.runtime.crypto.keys import MemberKey
 from beforehand.runtime.crypto.trust import Trust, TrustCounters
 from beforehand.runtime.radio.cell_settings import (
@@ -49,12 +50,13 @@ from beforehand.runtime.radio.datagrams import (
     DatagramSealer,
     new_number,
 )
+from beforehand.runtime.radio.freshness import Echoes
 from beforehand.runtime.radio.multicast import Multicast
 from beforehand.runtime.radio.reliable_channel import ReliableChannel
+from beforehand.runtime.transport.connection.records import FRAME_OVERHEAD
 from beforehand.runtime.transport.disconnects import LinkCounters
 from beforehand.runtime.transport.limits import Limits
 from beforehand.runtime.transport.mesh import Mesh
-from beforehand.runtime.transport.records import FRAME_OVERHEAD
 
 ACK_SECONDS = 0.1
 """Longest delay of an acknowledgement on a reliable channel."""
@@ -102,10 +104,12 @@ class Station:
         self._stations.check(name)
         self._limits = limits or Limits()
         config = NodeConfig(self._stations.group, name=name, key=key, limits=self._limits)
-        self._key = config.read_key()
+        # The key pairs of stations are derived from the newest secret, so it is the only one.
+        self._key = msgspec.structs.replace(config.read_key(), older=())
         self._malformed = 0
         self._air_counters = AirCounters()
         self._ticks: deque[int] = deque([new_number()], maxlen=TICKS_MAX)
+        self._echoes = Echoes(name)
 
     # ---- life cycle -----------------------------------------------------------------------------
 
@@ -175,6 +179,7 @@ class Station:
         core = self._driver.core
         gauges = core.gauges(_now_us())
         gauges["wire bytes"] = sum(wire.kept_bytes for wire in self._wires.values())
+        gauges["wires dropped"] = sum(wire.is_dropped for wire in self._wires.values())
         return StationCounters(
             messages=core.counters,
             links=self._mesh.counters,
@@ -191,7 +196,7 @@ class Station:
         return Multicast(
             segment,
             sealer,
-            DatagramOpener(self._key, sealer, counters),
+            DatagramOpener(self._key, sealer, counters, self._is_fresh),
             counters,
             self._on_datagram,
         )
@@ -201,7 +206,7 @@ class Station:
         return Mesh(
             self.name,
             self._member,
-            self._key,
+            KeyRing(self._key, _now_us),
             self._trust,
             listen=[addresses[self.name]],
             peers=[addresses[name] for name in self._wires],
@@ -251,17 +256,19 @@ class Station:
 
     def _beat(self) -> None:
         self._ticks.append(new_number())
-        self._air.send("beacon", self._ticks[-1], b"")
+        self._air.send("beacon", self._ticks[-1], self._echoes.take())
         self._beacon = self._loop.call_later(BEACON_SECONDS, self._beat)
 
+    def _is_fresh(self, datagram: Datagram) -> bool:
+        return datagram.tick in self._ticks
+
     def _on_datagram(self, datagram: Datagram) -> None:
+        if datagram.kind == "probe":
+            self._echoes.add(datagram.frame)
         if datagram.kind != "up":
             return
         if not is_short(datagram.sender):
             self._malformed += 1
-            return
-        if datagram.tick not in self._ticks:
-            self._air_counters.stale += 1
             return
         try:
             frame = RADIO.decode(datagram.frame)

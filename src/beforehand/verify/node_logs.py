@@ -173,7 +173,9 @@ class Merge:
             if not same.all():
                 at = int(again[np.argmin(same)])
                 problem = f"two logs of `{self.nodes[self.line[at]]}` differ in step {step[at]}"
-                raise InputError(problem, where=self.where, hint="did two processes use one store?")
+                raise InputError(
+                    problem, where=self.where, hint="two processes may have used one store"
+                )
         kept = np.delete(np.arange(len(step)), again)
         self.table, self.line = self.table.take(kept), self.line[kept]
 

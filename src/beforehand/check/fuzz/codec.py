@@ -24,6 +24,8 @@ from beforehand.protocols.epidemic.frames import (
     Data,
     Digest,
     Frame,
+    Missing,
+    NotHeld,
     Push,
     Request,
     SyncHello,
@@ -198,12 +200,15 @@ def damage_value(rng: random.Random, value: Any) -> Any:
 
 
 def draw_opportunistic(rng: random.Random) -> Frame:
-    kind = rng.choice((Announce, Request, Data, Push, Digest, Want, SyncHello))
+    kinds = (Announce, Request, Data, Push, Digest, Want, SyncHello, Missing, NotHeld)
+    kind = rng.choice(kinds)
     ids = frozenset(_draw_ids(rng, 8))
     if kind in (Announce, Request):
         return kind(rng.choice(NUMBERS), ids)
-    if kind in (Digest, Want, SyncHello):
+    if kind in (Digest, Want, SyncHello, Missing):
         return kind(ids)
+    if kind is NotHeld:
+        return NotHeld(ids, frozenset(_draw_ids(rng, 8)) - ids)
     drawn = {message.id: message for message in (_draw_message(rng) for _ in range(3))}
     messages = tuple(drawn.values())[: rng.randrange(4)]
     return Push(messages) if kind is Push else Data(messages, ids)

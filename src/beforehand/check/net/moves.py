@@ -49,7 +49,7 @@ def _next_instant(net: Net) -> Iterator[Move]:
     if net.case.lifetimes_us == (None,):
         return
     ahead_us = [net.shift_us + offset_us for offset_us in net.offsets_us]
-    ends_us = {id[1] - us for id in net.oracle.pasts for us in ahead_us}
+    ends_us = {net.deadline_us(id) - us for id in net.oracle.pasts for us in ahead_us}
     later_us = [end_us for end_us in ends_us if end_us > net.now_us]
     if later_us:
         yield ("pass", min(later_us) - net.now_us)

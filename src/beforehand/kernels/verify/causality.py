@@ -106,15 +106,16 @@ def find_violations(
     is_sender[history.sender] = True
     columns = np.cumsum(is_sender) - 1  # nodes that broadcast nothing need no column
     column = columns[history.sender].astype(np.int32)
-    on_done(0, high - low)
+    ends = int(is_sender[:low].sum()), int(is_sender[:high].sum())
+    senders = ends[1] - ends[0]
+    on_done(0, senders)
     is_all = low == 0 and high == len(history.nodes)
     known = sparse_plan(history, column) if is_all else None
     if known is not None:
         _walk_sparse(history, column, known, marks, threads)
+        on_done(senders, senders)
     else:
-        ends = int(is_sender[:low].sum()), int(is_sender[:high].sum())
         _walk_dense(history, column, ends, marks, threads, on_done)
-    on_done(high - low, high - low)
     ours = (history.sender >= low) & (history.sender < high)
     _mark_unknown(history.message, history.broadcast_rows, marks)
     _mark_twice(history, ours, marks)

@@ -56,7 +56,7 @@ def _retry_min(value: object) -> int:
 
     retry_us, most_us = values.retry(value), Pace().retry_us_max
     if retry_us > most_us:
-        hint = "it is for stations that keep much; those that keep little repeat that seldom"
+        hint = "it is for stations that keep many messages; those with few use the maximum"
         raise InputError(f"more than {format_duration(most_us)}: `{value}`", hint=hint)
     return retry_us
 

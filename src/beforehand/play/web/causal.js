@@ -11,7 +11,7 @@ export const KIND = {
     causal = { step, source: model.extra.source, findings: model.extra.findings, gaps: { node: c["gap.node"], t: c["gap.t"], end: c["gap.end"], missing: c["gap.missing"] } };
     model.clockOf = (t) => `place ${Math.floor(t / step).toLocaleString("en")}`;
     model.tickOf = (t) => Math.abs(Math.round(t / step)).toLocaleString("en");
-    units.span = (ms) => (ms < step ? "no place" : `${Math.round(ms / step)} place${ms >= 2 * step ? "s" : ""}`);
+    units.span = (ms) => (`${Math.round(ms / step)} place${Math.round(ms / step) === 1 ? "" : "s"}`);
     if (labels.length) model.title = (m) => (labels[m] ? `${model.names[model.origin[m]] ?? "?"}: ${labels[m]}` : plain(m));
     if (model.extra.noun === "event") model.words = { message: "Event", by: "At ", does: "has" };
     for (const item of document.querySelectorAll("#legend .wrong-only")) item.lastChild.textContent = "finding";

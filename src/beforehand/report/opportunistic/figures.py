@@ -24,7 +24,7 @@ from beforehand.report.opportunistic.material import Material
 from beforehand.report.opportunistic.measured import RunGroup
 from beforehand.report.opportunistic.tables import METRICS, name_group
 
-# Limits, because a phone draws every mark; more marks could not be axis_text apart.
+# Limits, because a phone draws every mark; more marks could not be distinguished.
 PRESENCE_NODES_MAX = 150
 SCATTER_ROWS_MAX = 2000
 LINE_ROWS_MAX = 1000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -139,21 +139,14 @@ def _ratio(part: int, whole: int) -> float | None:
     return part / whole if whole else None
 
 
-def count_violations(
-    columns: Mapping[str, NDArray[Any]],
-    *,
-    on_done: Callable[[int, int], object] = lambda _done, _all: None,
-) -> dict[str, int]:
-    """Return the exact numbers of deliveries that are late, duplicate, or of an unknown message.
-
-    on_done: called with the number of origins checked so far, and their total.
-    """
+def count_violations(columns: Mapping[str, NDArray[Any]]) -> dict[str, int]:
+    """Return the exact numbers of deliveries that are late, duplicate, or of an unknown message."""
     kind = columns["kind"]
     kept = (kind == BROADCAST) | (kind == DELIVER)
     rows = {name: columns[name][kept] for name in ("node", "kind", "origin", "seq")}
     is_broadcast = rows["kind"] == BROADCAST
     history = index_log(rows["node"], is_broadcast, rows["origin"], rows["seq"])
-    found = find_violations(history, on_done=on_done)
+    found = find_violations(history)
     counts = np.bincount(found.kind, minlength=len(VIOLATIONS)).tolist()
     return dict(zip(VIOLATIONS, counts, strict=True))
 

@@ -162,9 +162,9 @@ def _judge_beside(run: Run, is_whole: bool) -> Judged:
     Those that name a broadcast message are its transport, and not judged. Others carry causality
     from one node to another, which the judge of broadcasts does not see: it may miss a violation.
     """
-    of_broadcasts = {event.message for event in run.events if event.kind in (BROADCAST, DELIVER)}
+    broadcasts = {event.message for event in run.events if event.kind in (BROADCAST, DELIVER)}
     ends = [event for event in run.events if event.kind in (SEND, RECEIVE)]
-    apart = [event for event in ends if event.message not in of_broadcasts]
+    apart = [event for event in ends if event.message not in broadcasts]
     if not apart:
         return Judged(notes=["sends and receives of broadcast messages are their transport"])
     kept = [event for event in run.events if event.kind not in (SEND, RECEIVE)]

@@ -40,7 +40,7 @@ from beforehand.protocols.mobile.pace import Pace
 from beforehand.protocols.mobile.was.frames import StationAck
 
 CONNECT: Timer = ("ck connect", None)
-RETRY: Timer = ("ck say again", None)
+RETRY: Timer = ("ck broadcast again", None)
 HOST_ACK: Timer = ("ck host ack", None)
 
 State = Literal["away", "connecting", "connected"]

@@ -52,7 +52,7 @@ from beforehand.protocols.mobile.was.frames import (
 
 CONNECT: Timer = ("connect", None)
 ACK: Timer = ("host ack", None)
-RETRY: Timer = ("say again", None)
+RETRY: Timer = ("broadcast again", None)
 
 State = Literal["away", "connecting", "catching", "connected", "leaving", "gone"]
 
