@@ -440,10 +440,24 @@ MUTANTS = [
         "test_news_that_expired_before_the_tick_is_not_announced",
     ),
     (
+        "an expired copy counts as a duplicate until it is purged",
+        "Epidemic._on_data",
+        "if m.id not in held or m.id[1] <= horizon_us",
+        "if m.id not in held",
+        "test_a_copy_of_an_expired_message_counts_as_stale_purged_or_not",
+    ),
+    (
+        "requests for expired messages are repeated",
+        "Direct.on_timer",
+        "if id[1] <= horizon_us]",
+        "if False]",
+        "test_a_request_for_an_expired_message_is_not_repeated",
+    ),
+    (
         "expired messages are requested elsewhere",
         "Epidemic._ask_elsewhere",
-        "rest = [id for id in rest if id[1] > horizon_us]",
-        "pass",
+        "[id for id in rest if id[1] > horizon_us]",
+        "rest",
         "test_an_expired_message_is_not_requested_from_another_peer",
     ),
     (

@@ -256,7 +256,10 @@ class Epidemic:
     ) -> None:
         link.progress_us = now_us
         requested_from, held = self._requested_from, self._cache.entries
-        fresh: Sequence[Message] = [m for m in frame.messages if m.id not in held]
+        horizon_us = self._horizon(now_us)  # an expired copy counts as stale, purged or not
+        fresh: Sequence[Message] = [
+            m for m in frame.messages if m.id not in held or m.id[1] <= horizon_us
+        ]
         came, gone = [message.id for message in frame.messages], frame.gone
         if self._proofs is not None and len(fine := self._acceptable(fresh)) < len(fresh):
             self.counters.refused += len(fresh) - len(fine)
@@ -275,7 +278,7 @@ class Epidemic:
                 self._links[requested_of].reannounced.discard(id)
                 self._sender.overtaken(requested_of, (id,))
         self.counters.duplicate += len(came) - len(fresh)
-        welcome = self.order.screen(self._horizon(now_us), fresh)
+        welcome = self.order.screen(horizon_us, fresh)
         if self.order.early:
             self._arm_early(out)
         if welcome:
@@ -304,8 +307,7 @@ class Epidemic:
 
     def _trim(self, peer: NodeId, link: Peer) -> None:
         offers, early = self._sender.offers(peer), self.order.early
-        kept = {*offers, *early} if early else offers
-        link.trim(self._cache.entries, self._requested_from, kept)
+        link.trim(self._cache.entries, self._requested_from, {*offers, *early} if early else offers)
 
     def _arm_early(self, out: Outbox[Frame]) -> None:
         due_us = self.order.next_early_us()
@@ -383,11 +385,9 @@ class Epidemic:
 
     def _ask_elsewhere(self, now_us: int, ids: Iterable[MessageId], out: Outbox[Frame]) -> None:
         """Request messages that a peer will not send from other peers that offer them."""
+        horizon_us = self._horizon(now_us)
         rest = [id for id in ids if self._requested_from.pop(id, None) is not None]
-        if self.order.expires:
-            horizon_us = self._horizon(now_us)
-            rest = [id for id in rest if id[1] > horizon_us]
-        self._request_offered(now_us, rest, out)
+        self._request_offered(now_us, [id for id in rest if id[1] > horizon_us], out)
 
     def _request_offered(self, now_us: int, ids: Collection[MessageId], out: Outbox[Frame]) -> None:
         """Request these from the peers that offer them."""

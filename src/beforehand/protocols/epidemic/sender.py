@@ -268,6 +268,10 @@ class Direct(Sender):
                 ids = unacked.intersection(self._cache.live_ids(horizon_us))
                 if ids - link.known_to_peer:
                     self.announce(now_us, peer, link, ids - link.known_to_peer, out)
+            if dead := [id for id in link.requested if id[1] <= horizon_us]:
+                link.requested.difference_update(dead)  # no answer can be used any more
+                for id in dead:
+                    del self._requested_from[id]
             if link.requested:
                 # While data keeps arriving, the rest is in flight: a busy link is not a lossy one.
                 # If the clock was set back, the elapsed time is unknown: repeat the request.
