@@ -18,13 +18,15 @@ import time
 import msgspec
 
 from beforehand.check.fuzz.links import throw
+from beforehand.runtime.config import wall_clock_us
 from beforehand.runtime.crypto.handshake import Opener, Sealer
+from beforehand.runtime.crypto.key_ring import KeyRing
 from beforehand.runtime.crypto.keys import GroupKey, new_group, new_member
 from beforehand.runtime.crypto.trust import Trust
 from beforehand.runtime.transport.address import Address
+from beforehand.runtime.transport.connection.records import BATCH_BYTES, FRAME_OVERHEAD, pack_frames
 from beforehand.runtime.transport.limits import Limits
 from beforehand.runtime.transport.mesh import Mesh
-from beforehand.runtime.transport.records import BATCH_BYTES, FRAME_OVERHEAD, pack_frames
 
 SIZES = {200: 400_000, 16_384: 40_000}
 REPEATS = 3
@@ -49,7 +51,7 @@ class Node:
         self.mesh = Mesh(
             name,
             member,
-            key,
+            KeyRing(key, wall_clock_us),
             Trust(name, member, {}, lambda *_: None),
             listen=[Address("127.0.0.1", 0)],
             peers=peers,

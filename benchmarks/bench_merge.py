@@ -66,11 +66,11 @@ def merge_ns(sender: Ints, lines: list[tuple[Ints, NDArray[np.bool_]]]) -> float
     node = np.concatenate([np.full(len(m), at) for at, (m, _) in enumerate(lines)])
     message = np.concatenate([m for m, _ in lines])
     history = index_log(node, np.concatenate([b for _, b in lines]), sender[message], message)
-    merge_by_causality(history.node, history.message, history.spoken)  # warm up
+    merge_by_causality(history.node, history.message, history.broadcast_rows)  # warm up
     seconds = []
     for _ in range(REPEATS):
         started_s = time.process_time()
-        merge_by_causality(history.node, history.message, history.spoken)
+        merge_by_causality(history.node, history.message, history.broadcast_rows)
         seconds.append(time.process_time() - started_s)
     return statistics.median(seconds) / len(node) * 1e9
 

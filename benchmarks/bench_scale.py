@@ -109,7 +109,7 @@ def cells(stations: int, hosts: int) -> dict[str, Any]:
 def samples_of(result: Any) -> Iterable[Any]:
     for sample in result.samples:
         yield from (sample.kept, sample.early, sample.unacked)
-        yield from (sample.sent, sample.fates, sample.air_outcomes)
+        yield from (sample.sent, sample.outcomes, sample.air_outcomes)
 
 
 def digest(arrays: Iterable[Any]) -> str:

@@ -29,19 +29,10 @@ from pyspark.sql import functions as F
 
 from beforehand.kernels.observer.reorder import FOREVER, Stamps, empty_queue, reorder
 from beforehand.observe.files import Stream, order_stream, order_table
+from beforehand.observe.saved import decode_state, encode_state
 from beforehand.observe.settings import Plan, Settings, settle
-from beforehand.observe.state import (
-    ARRIVED_US,
-    ENDS,
-    PROCESS,
-    TIE,
-    Reordering,
-    decode_state,
-    encode_state,
-    new_state,
-    run_out,
-    take_rows,
-)
+from beforehand.observe.stamps import ARRIVED_US, ENDS, KEY, PROCESS, TIE, Reordering
+from beforehand.observe.state import BatchMoment, new_state, take
 from beforehand.protocols.observer.observer import cbd
 from beforehand.sim.drift import Drift, Run, rule_of, simulate
 from beforehand.spark.session import open_session
@@ -97,15 +88,19 @@ def order_rows(rows: pa.Table) -> int:
     order, delivered = Reordering(rule_of(DIAL, Drift().guarantees), TICK_US, "arrival"), 0
     state = new_state(order)
     for start in range(0, len(rows), BATCH):
-        state, out = take_rows(state, rows.slice(start, BATCH), order)
-        state = decode_state(encode_state(state, order), order)
+        state, out = take(state, rows.slice(start, BATCH), order, BatchMoment())
+        state = decode_state(encode_state(state, order, 1), order, 1)
         delivered += len(out)
-    return delivered + len(run_out(state, order)[1])
+    return delivered + len(take(state, rows.slice(0, 0), order, BatchMoment(is_last=True))[1])
 
 
 def with_marks(rows: pa.Table) -> pa.Table:
     count = len(rows)
-    marks: dict[str, Any] = {PROCESS: rows["process"], ARRIVED_US: rows["arrived"]}
+    marks: dict[str, Any] = {
+        KEY: rows["observer"],
+        PROCESS: rows["process"],
+        ARRIVED_US: rows["arrived"],
+    }
     marks |= {TIE: pa.array(np.arange(count)), ENDS: pa.array(np.zeros(count, np.bool_))}
     for name, column in marks.items():
         rows = rows.append_column(name, column)

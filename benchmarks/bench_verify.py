@@ -55,14 +55,14 @@ def pairs_of(history: History) -> Ints:
     Both messages were broadcast before the first delivery.
     """
     is_delivery = np.ones(len(history.node), np.bool_)
-    is_delivery[history.spoken] = False
+    is_delivery[history.broadcast_rows] = False
     rows = np.flatnonzero(is_delivery)
     sender = history.sender[history.message[rows]]
     rows = rows[np.lexsort((rows, sender, history.node[rows]))]
     node, sender = history.node[rows], history.sender[history.message[rows]]
     first, second = rows[:-1], rows[1:]
     fits = (node[:-1] == node[1:]) & (sender[:-1] == sender[1:])
-    fits &= history.spoken[history.message[second]] < first
+    fits &= history.broadcast_rows[history.message[second]] < first
     pairs = np.column_stack([first, second])[fits]
     shuffled = np.random.default_rng(1).permutation(pairs)
     _, one_each = np.unique(history.node[shuffled[:, 0]], return_index=True)

@@ -19,6 +19,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -98,12 +99,19 @@ def once(name: str) -> Once:
 # ---- timed functions: names that exist in both trees; without compilation and traces ------------
 
 
-def overlay(runner: str, nodes: int) -> Work:
-    from beforehand.sim.overlay import world as overlay
+def find(*places: str) -> Any:
+    """Return the first module that the tree has: modules have moved."""
+    for place in places:
+        try:
+            return import_module(f"beforehand.{place}")
+        except ModuleNotFoundError:
+            continue
+    raise LookupError(f"this tree has none of {places}")
 
-    owner: Any = overlay
-    if not hasattr(overlay, runner):  # it has moved
-        from beforehand.sim.overlay import twin as owner
+
+def overlay(runner: str, nodes: int) -> Work:
+    overlay = find("sim.overlay.world", "sim.overlay")
+    owner = overlay if hasattr(overlay, runner) else find("sim.overlay.twin")
     run = getattr(owner, runner)
     run(overlay.OverlaySpec(8), 1)  # compile, or load from the cache
 
@@ -116,18 +124,16 @@ def overlay(runner: str, nodes: int) -> Work:
 
 def crowd() -> Work:
     """Return the run of `bench_contacts_world.py`."""
-    from beforehand.mobility.generators import crowd
-
+    crowd = find("mobility.generators.crowd", "mobility.crowd")
     spec = contacts_spec("delta", lifetime_us=20 * MINUTE_US, traffic={"period_us": 64 * SECOND_US})
     return partial(contacts_run, crowd.generate(1), spec)
 
 
-def buses() -> Work:
+def buses(order: str) -> Work:
     """Return the first seed of the scenario `city-bus`, without lifetimes."""
-    from beforehand.mobility.generators import buses
-
+    buses = find("mobility.generators.buses", "mobility.buses")
     spec = contacts_spec(
-        "causal",
+        order,
         traffic={"period_us": 20 * MINUTE_US},
         links={"latency_us": 2_000, "bytes_per_s": 4_000},
         layer={"announce_us": 5 * SECOND_US, "frame_bytes_max": 1_000_000, "frame_messages_max": 1},
@@ -136,17 +142,14 @@ def buses() -> Work:
 
 
 def contacts_run(trace: Any, spec: Any) -> Iterable[Any]:
-    from beforehand.sim.contacts.run import run_one
-
-    return run_one(trace, spec).columns.values()
+    columns: dict[str, Any] = find("sim.contacts.run", "sim.run").run_one(trace, spec).columns
+    return columns.values()
 
 
 def contacts_spec(protocol: str, lifetime_us: int | None = None, **parts: dict[str, int]) -> Any:
     """Return the spec for either tree: its parts are structs now, and were fields of the spec
     before."""
-    from beforehand.sim.contacts.run import Spec
-
-    make: Any = Spec
+    make = find("sim.contacts.run", "sim.run").Spec
     default = make("none")
     if hasattr(default, "layer"):
         made = {name: type(getattr(default, name))(**values) for name, values in parts.items()}
@@ -159,19 +162,23 @@ def contacts_spec(protocol: str, lifetime_us: int | None = None, **parts: dict[s
 
 def observer_kernel() -> Work:
     """Return the run of `bench_observer.py`, in one batch."""
-    from beforehand.protocols.observer.observer import cbd
     from beforehand.sim.drift import Drift, deliver, simulate
 
+    cbd = find("protocols.observer.observer", "core.observer").cbd
     small, spec = Drift(messages=100), Drift(messages=400_000)
     deliver(simulate(small), small, cbd(60))  # compile, or load from the cache
     return partial(deliver, simulate(spec), spec, cbd(60))
 
 
 def observer_cores() -> Work:
-    from beforehand.protocols.observer.observer import cbd, dapw
     from beforehand.sim.drift import Drift, run_slowly
 
-    dials = [make(percent) for make in (cbd, dapw) for percent in (0, 20, 40, 60, 80, 100)]
+    methods = find("protocols.observer.observer", "core.observer")
+    dials = [
+        make(percent)
+        for make in (methods.cbd, methods.dapw)
+        for percent in (0, 20, 40, 60, 80, 100)
+    ]
 
     def work() -> Iterable[Any]:
         return run_slowly(Drift(messages=1_500), dials)[1]
@@ -184,7 +191,9 @@ WORKS: dict[str, Callable[[], Work]] = {
     "overlay-cores-1024": partial(overlay, "run", 1024),
     "overlay-twin-1024": partial(overlay, "run_compiled", 1024),
     "crowd": crowd,
-    "buses": buses,
+    "buses": partial(buses, "causal"),
+    "buses-vector": partial(buses, "vector"),
+    "buses-none": partial(buses, "none"),
     "observer-kernel": observer_kernel,
     "observer-cores": observer_cores,
 }

@@ -23,6 +23,7 @@ from typing import Any
 
 from beforehand.check.explore.explore import explore
 from beforehand.check.families import FAMILIES
+from beforehand.check.families.baselines import CkSetup
 from beforehand.check.families.mobile import Setup
 from beforehand.check.net.case import Case
 from beforehand.protocols.mobile.pace import Pace
@@ -76,7 +77,7 @@ CASES = {
     "ck": MOVING,
     "tcp_flooding": STAYING,
 }
-OPTIONS = {"ck": Pace(), "tcp_flooding": Tcp(window=1)}
+OPTIONS = {"ck": CkSetup(Pace()), "tcp_flooding": Tcp(window=1)}
 MUST_SEE = {"asking", "fetching", "going", "caught up", "complete", "lost", "doubled", "left"}
 MUST_SEE |= {"moved", "crashed", "cut off", "restarted", "waited"}
 """The phases that must be seen with WAS, which is the protocol `mobile`."""

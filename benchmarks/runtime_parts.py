@@ -20,7 +20,7 @@ from beforehand.runtime.crypto import merkle
 from beforehand.runtime.crypto.handshake import Opener, Sealer
 from beforehand.runtime.crypto.trust import Trust
 from beforehand.runtime.storage.store import DiskStore
-from beforehand.runtime.transport.link import Link
+from beforehand.runtime.transport.connection.link import Link
 
 TRANSPORT: Any = vars(asyncio.selector_events)["_SelectorSocketTransport"]
 PARTS: dict[str, tuple[tuple[Any, str], ...]] = {

@@ -11,12 +11,14 @@ import pytest
 from hypothesis import Phase, settings
 
 from beforehand.doctor import CHROMIUM_HINT
+from tests import quick_java
 from tests.documentation import build_site
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 REPO = Path(__file__).parent.parent
+os.environ.update(quick_java.ENVIRONMENT)
 
 # No deadline: the machine may be busy with the other half of the suite. In CI the same examples
 # each time, so that a red build is the fault of its change; new ones are drawn at every desk.

@@ -39,6 +39,7 @@ INTERPRETED = (
     "tests/kernels/verify/test_violations.py",
     "tests/mobility/test_odd_files.py",
     "tests/observe/test_state.py",
+    "tests/observe/test_versions.py",
     "tests/observe/test_waking.py",
     "tests/pipeline/worlds/test_overlay.py",
     "tests/sim/contacts/test_twin.py",

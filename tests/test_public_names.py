@@ -34,7 +34,6 @@ APPLICATIONS = [
     "Overlay",
     "Pending",
     "RemoteError",
-    "STREAM_CONF",
     "Station",
     "Verdict",
     "assert_causal",

@@ -18,6 +18,7 @@ FOLDERS = (".ci", "benchmarks", "docs", "examples", "src", "tests")
 FILE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 50
 LINE_COLUMNS_MAX = 100
+FOLDER_ENTRIES_MAX = 13
 
 # The imports that each part of the package may have: whole parts, or single modules of one.
 PURE = ("errors", "promises", "units")
@@ -198,6 +199,19 @@ def long_lines(text: str) -> list[str]:
     return [f"line {n}: {len(line)} columns" for n, line in lines if len(line) > LINE_COLUMNS_MAX]
 
 
+def large_folders(paths: Iterable[str]) -> set[str]:
+    """Return the folders with more entries than a reader takes in at a glance."""
+    entries: dict[str, set[str]] = {}
+    for path in map(PurePath, paths):
+        for folder, entry in zip(path.parents, (path, *path.parents), strict=False):
+            entries.setdefault(str(folder), set()).add(entry.name)
+    return {
+        folder
+        for folder, names in entries.items()
+        if len(names - {"__init__.py"}) > FOLDER_ENTRIES_MAX
+    }
+
+
 def machine_paths(text: str) -> list[str]:
     return [match[0] for match in MACHINE_PATH.finditer(text)]
 
@@ -255,6 +269,15 @@ def test_the_package_comes_in_small_pieces(check):
 def test_source_is_tidy(check):
     sources = read_texts({".py"})
     expect_none(f"{path}: {found}" for path, text in sources.items() for found in check(text))
+
+
+def test_each_large_folder_has_its_reason_in_the_design():
+    paths = [path for path in PACKAGE.rglob("*") if path.is_file()]
+    named = [str(path.relative_to(PACKAGE)) for path in paths if "__pycache__" not in path.parts]
+    section = (REPO / "DESIGN.md").read_text().split("\n## Folders\n")[1].split("\n## ")[0]
+    rows = re.findall(r"^\|([^|]+)\|", section, flags=re.MULTILINE)
+    reasoned = {name for row in rows for name in re.findall("`([^`]+)`", row)}
+    assert {folder.replace(".", "src/beforehand") for folder in large_folders(named)} == reasoned
 
 
 def test_names_of_files_classes_and_functions_are_specific():
@@ -326,6 +349,12 @@ def test_an_import_the_wrong_way_is_caught(module, statement):
 def test_an_import_the_right_way_is_not(module, statement):
     modules = ["sim", "sim.streams"]
     assert wrong_way(module, our_imports(statement, modules)) == []
+
+
+def test_a_large_folder_is_caught():
+    paths = [f"room/{number}.py" for number in range(13)]
+    assert large_folders([*paths, "room/__init__.py"]) == set()
+    assert large_folders([*paths, "room/inner/one.py", "room/inner/two.py"]) == {"room"}
 
 
 def test_a_cycle_of_imports_is_caught():

@@ -15,11 +15,17 @@ from beforehand.protocols.codecs import OPPORTUNISTIC
 from beforehand.protocols.contract.base import Message
 from beforehand.protocols.contract.proof import Proofs
 from beforehand.protocols.epidemic.frames import Announce, Data, Frame, Request
-from beforehand.runtime.crypto.handshake import HELLO_BYTES, Handshake, Opener, Sealer
+from beforehand.runtime.crypto.handshake import (
+    ANSWER_BYTES,
+    COOKIE_BYTES,
+    DialerHandshake,
+    Opener,
+    Sealer,
+)
 from beforehand.runtime.crypto.keys import GroupKey, MemberKey, new_member
 from beforehand.runtime.crypto.trust import Trust
 from beforehand.runtime.transport.address import Address
-from beforehand.runtime.transport.records import (
+from beforehand.runtime.transport.connection.records import (
     GOODBYE,
     INTRODUCTION,
     KEEP,
@@ -50,11 +56,12 @@ class Line:
     async def __aenter__(self) -> Line:
         place = (self._target.host, self._target.port)
         self.reader, self._writer = await asyncio.open_connection(*place)
-        handshake = Handshake(self._key, self._name, self._member, is_dialer=True)
-        self._put(handshake.hello)
+        handshake = DialerHandshake(self._key, self._name, self._member)
+        self._put(handshake.on_cookie(await self.reader.readexactly(COOKIE_BYTES)))
         self._sealer: Sealer
         self._opener: Opener
-        self._sealer, self._opener = handshake.on_hello(await self.reader.readexactly(HELLO_BYTES))
+        answer = await self.reader.readexactly(ANSWER_BYTES)
+        self._sealer, self._opener = handshake.on_answer(answer)
         self._put(self.sealed(bytes([INTRODUCTION]) + handshake.introduction()))
         self._put(self.sealed(bytes([KEEP])))
         return self

@@ -22,7 +22,7 @@ from process import SYSTEM, TICK_US
 from pyspark.sql import Row, SparkSession
 from rich.console import Console
 
-from beforehand.observe.stream import STREAM_CONF, observe
+from beforehand.observe.stream import observe
 from beforehand.spark.session import open_session
 
 SKEWS_MS = (-45, 0, 45)
@@ -46,17 +46,17 @@ def main() -> int:
         folder = Path(scratch, "reports")
         folder.mkdir()
         with open_session("local[2]", app="observer-live", small=True) as spark:
-            shown = watch(spark, folder, seconds, console)
+            shown = watch(spark, folder, Path(scratch, "observers"), seconds, console)
         print_verdict(shown, count_reports(folder), console)
     return 0
 
 
-def watch(spark: SparkSession, folder: Path, seconds: float, console: Console) -> list[Row]:
+def watch(
+    spark: SparkSession, folder: Path, state: Path, seconds: float, console: Console
+) -> list[Row]:
     """Return all rows, in the order in which they were shown."""
-    for name, value in STREAM_CONF.items():
-        spark.conf.set(name, value)
     reports = spark.readStream.schema(SCHEMA).json(str(folder))
-    ordered = observe(reports, SYSTEM, tick_us=TICK_US, idle_us=IDLE_US)
+    ordered = observe(reports, SYSTEM, tick_us=TICK_US, idle_us=IDLE_US, state=state)
     query = ordered.writeStream.format("memory").queryName("shown").start()
     processes = start_processes(folder, seconds)
     shown: list[Row] = []

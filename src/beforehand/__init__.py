@@ -12,7 +12,6 @@ TYPE_CHECKING = False
 """Replaces `typing.TYPE_CHECKING`, which takes long to import."""
 if TYPE_CHECKING:
     from beforehand.errors import BeforehandError, InputError, InputErrors, LocalError, RemoteError
-    from beforehand.observe.stream import STREAM_CONF
     from beforehand.observe.stream import observe as observe_events
     from beforehand.protocols.contract.base import MessageId, MessageStatus
     from beforehand.runtime.blocking import BlockingGroup
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "STREAM_CONF",
     "BeforehandError",
     "BlockingGroup",
     "Group",
@@ -57,7 +55,6 @@ __all__ = [
 ]
 
 _MODULES = {
-    "STREAM_CONF": "observe.stream",
     "BeforehandError": "errors",
     "BlockingGroup": "runtime.blocking",
     "Group": "runtime.group",
@@ -78,6 +75,7 @@ _MODULES = {
     "Verdict": "verify.verdict",
     "assert_causal": "verify.causal_assertion",
     "new_group": "runtime.crypto.keys",
+    "verify": "verify",
     "observe_events": "observe.stream:observe",
     "verify_events": "verify.verdict",
 }

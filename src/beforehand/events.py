@@ -11,14 +11,17 @@ import json
 import msgspec
 
 SHARED_KINDS = ("broadcast", "receive", "deliver", "expire", "drop")
-KINDS = (*SHARED_KINDS, "send", "join", "leave", "crash", "recover")
+KINDS = (*SHARED_KINDS, "send", "join", "leave", "crash", "recover", "miss", "skip")
 """The kinds of events in the log of a simulation. The code of a kind is its index."""
-(BROADCAST, RECEIVE, DELIVER, EXPIRE, DROP, SEND, JOIN, LEAVE, CRASH, RECOVER) = range(len(KINDS))
+(BROADCAST, RECEIVE, DELIVER, EXPIRE, DROP, SEND, JOIN, LEAVE, CRASH, RECOVER, MISS, SKIP) = range(
+    len(KINDS)
+)
 NODE_KINDS = (*SHARED_KINDS, "start", "stop")
 """The kinds of events in the log of a real node. Its store keeps their codes on disk."""
 START, STOP = range(len(SHARED_KINDS), len(NODE_KINDS))
-LOSSES = {"expire": EXPIRE, "drop": DROP}
-"""The code of each kind of loss that a core reports."""
+LOSSES = {"expire": EXPIRE, "drop": DROP, "miss": MISS, "skip": SKIP}
+"""The code of each kind of loss that a core reports. *miss*: the node gave up a cause that no peer
+holds. *skip*: its `seq` is the stamp up to which the node delivers nothing more."""
 
 EVENTS_FILE = "events.parquet"
 LINKS_SUFFIX = ".links.parquet"

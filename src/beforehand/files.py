@@ -26,7 +26,7 @@ SCENARIO_FILE = "scenario.json"
 """The file of a finished run with its parameters, which the report reads."""
 ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?=/)(?://([^/]*))?(.*)")
 """A scheme of two letters or more, an optional host, and a path. `Path` makes one slash of two."""
-WRITE_HINT = "is there room on the disk, and may you write there?"
+WRITE_HINT = "check the free space of the disk and the write permission"
 
 
 def read_text(path: Path, *, hint: str = "") -> str:
@@ -37,7 +37,9 @@ def read_text(path: Path, *, hint: str = "") -> str:
         raise unreadable(path, error, hint) from error
     except UnicodeDecodeError as error:
         problem = f"not UTF-8 text: byte {error.object[error.start]:#04x} at {error.start}"
-        raise InputError(problem, where=str(path), hint=hint or "is it another file?") from error
+        raise InputError(
+            problem, where=str(path), hint=hint or "check that the path names the right file"
+        ) from error
 
 
 def read_parquet(

@@ -270,6 +270,6 @@ def test_a_run_without_a_broadcast_is_reported_with_its_reason(tmp_path, capsys)
     trace = tmp_path / "met.txt"
     trace.write_text("a b 0 5\nb c 3 9\n")
     assert main(["simulate", str(trace)]) == 0
-    assert "no node broadcast anything: none was there for longer than 20s" in (
+    assert "no node broadcast anything: none was present for longer than 20s" in (
         capsys.readouterr().err
     )

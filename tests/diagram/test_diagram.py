@@ -53,8 +53,11 @@ def test_the_first_violation_is_drawn_with_its_proof(tmp_path):
     story = read_story(late_log(tmp_path / "late.parquet"))
     a, b, c = story.nodes
     first, reply = f"{HOSTILE[0]} #1", "\ufffdltr #1"
-    assert story.told == f"{c} delivered {first} after {reply}, which causally follows it".replace(
-        c, f"{c[:35]}…{c[-4:]}"
+    assert (
+        story.summary
+        == f"{c} delivered {first} after {reply}, which causally follows it".replace(
+            c, f"{c[:35]}…{c[-4:]}"
+        )
     )
     proof = [(s.node, s.kind, s.message) for s in story.steps if s.mark]
     assert proof == [
@@ -81,7 +84,7 @@ def test_an_arrow_goes_from_the_sender_or_is_marked_as_one_from_the_broadcast(tm
 
 def test_the_longest_wait_is_drawn_with_the_cause_that_was_missing(tmp_path):
     story = read_story(chain_log(tmp_path))
-    assert story.told == "c received b #1, and delivered it 2s later, after its cause a #1"
+    assert story.summary == "c received b #1, and delivered it 2s later, after its cause a #1"
     at = words(story)
     assert [(at[i], at[j]) for i, j in story.waits] == [
         (("c", "receive", "b #1"), ("c", "deliver", "b #1"))
@@ -101,7 +104,7 @@ def test_the_message_that_waited_longest_is_not_the_last_one(tmp_path):
         (12, 1, DELIVER, 0, 2),
     ]
     log = write_log(tmp_path / "log.parquet", [(t * SECOND_US, *rest) for t, *rest in rows])
-    assert read_story(log).told == "1 received 0 #1, and delivered it 8s later"
+    assert read_story(log).summary == "1 received 0 #1, and delivered it 8s later"
 
 
 def test_events_of_several_files_are_drawn_after_their_causes(tmp_path):
@@ -114,7 +117,7 @@ def test_events_of_several_files_are_drawn_after_their_causes(tmp_path):
 
 def test_without_causes_in_the_log_no_cause_is_named(tmp_path):
     story = read_story(chain_log(tmp_path, with_pasts=False))
-    assert story.told == "c received b #1, and delivered it 2s later"
+    assert story.summary == "c received b #1, and delivered it 2s later"
     assert "the log does not keep the causes that messages name" in story.notes
 
 
@@ -216,19 +219,19 @@ def test_a_long_run_is_cut_to_what_fits_and_notes_it(tmp_path, monkeypatch):
 
 def test_every_format_holds_every_node_and_message_of_the_diagram(tmp_path):
     log = chain_log(tmp_path)
-    told = {}
+    written = {}
     for ending in SUFFIXES:
         out = tmp_path / f"d{ending}"
         assert main(["diagram", str(log), "--out", str(out), "-q"]) == 0
-        told[ending] = out.read_bytes()
-    assert told.pop(".png").startswith(b"\x89PNG")
-    root = ElementTree.fromstring(told[".svg"])
+        written[ending] = out.read_bytes()
+    assert written.pop(".png").startswith(b"\x89PNG")
+    root = ElementTree.fromstring(written[".svg"])
     texts = [e.text for e in root.iter("{http://www.w3.org/2000/svg}text")]
     assert {"a", "b", "c", "a #1", "b #1"} <= {*texts}
-    assert told[".txt"].isascii()
+    assert written[".txt"].isascii()
     for ending, number in ((".txt", b"#1"), (".mmd", b"#35;1"), (".tex", rb"\#1")):
         for name in (b"a ", b"b "):
-            assert name + number in told[ending], ending
+            assert name + number in written[ending], ending
 
 
 def test_hostile_names_stay_text_in_every_format(tmp_path):
@@ -291,6 +294,6 @@ def test_a_suffix_without_a_format_is_refused_before_the_log_is_read(tmp_path, c
 def test_json_names_the_file_and_what_it_shows(tmp_path, capsys):
     out = tmp_path / "d.txt"
     assert main(["diagram", str(chain_log(tmp_path)), "--out", str(out), "--json", "-q"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["diagram"] == str(out)
-    assert told["nodes"] == ["a", "b", "c"]
+    summary = json.loads(capsys.readouterr().out)
+    assert summary["diagram"] == str(out)
+    assert summary["nodes"] == ["a", "b", "c"]

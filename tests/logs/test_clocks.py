@@ -83,3 +83,24 @@ def test_a_regular_expression_of_a_file_is_bounded_in_time(tmp_path, monkeypatch
     path.write_text("(?<host>(a*)*b) (?<clock>{.*})\n" + "a" * 60 + "\n")
     with pytest.raises(InputError, match="took more than"):
         verify_events(path)
+
+
+PROFILE = """
+title = "x"
+re = '^(?P<node>[ab]) (?P<text>.*)$'
+fields = {{ node = "node", text = "text" }}
+{more}
+"""
+
+
+@pytest.mark.parametrize(
+    "more",
+    ["split = '(a*)*b'", "comment = '(a*)*b'", "kind_re = { send = '(a*)*b' }"],
+    ids=["split", "comment", "kind"],
+)
+def test_each_regular_expression_of_a_profile_is_bounded_in_time(tmp_path, monkeypatch, more):
+    monkeypatch.setattr("beforehand.logs.bounded.SECONDS_MIN", 0.3)
+    (tmp_path / "our.toml").write_text(PROFILE.format(more=more))
+    (tmp_path / "log").write_text("a " + "a" * 60 + "\n")
+    with pytest.raises(InputError, match="took more than"):
+        verify_events(tmp_path / "log", profile=tmp_path / "our.toml")

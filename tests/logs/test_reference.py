@@ -6,11 +6,17 @@ The files come from public repositories and are not part of this one. They are e
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from beforehand.errors import InputError
+from beforehand.logs.formats import READERS, detect
+from beforehand.logs.profile import recognises, shipped
+from beforehand.logs.source import Source, open_sources
+from beforehand.mobility.read import read as read_trace
+from beforehand.verify.foreign.judge import judge_reading
 from beforehand.verify.verdict import verify_events
 
 ROOT = Path(__file__).parents[3] / "shared" / "data" / "logs"
@@ -208,20 +214,89 @@ def test_the_missed_messages_of_a_partition_agree_between_history_and_node_logs(
     assert sum("74 " in note for note in notes) == 3
 
 
-def test_each_file_is_recognised_by_the_reader_of_its_folder_and_by_no_other():
-    from beforehand.logs.formats import READERS, shipped
-    from beforehand.logs.profile import recognises
-    from beforehand.logs.source import open_sources
+FORMS = {
+    "actor": {"caf"},
+    "automerge": {"automerge"},
+    "chat": {"irc"},
+    "csv": {"nezha", "csv"},
+    "editing": {"editing"},
+    "erlang": {"cauder", "concuerror", None},
+    "git": {"git", "git-plain"},
+    "govector": {"shiviz"},
+    "jaeger": {"jaeger", "tempo-search"},
+    "jepsen": {"jepsen", "jepsen-edn", "jepsen-results"},
+    "kafka": {"kafka-commits", None},
+    "maelstrom": {"maelstrom-node", "jepsen", "jepsen-edn", "jepsen-results", None},
+    "matrix": {"matrix"},
+    "mpi": {"simgrid", "projections"},
+    "otlp": {"otlp", "otel-flat", "go-otel"},
+    "pobserve": {"pobserve-lock", "pobserve-keys"},
+    "shiviz": {"shiviz", "shiviz-json", "synoptic", "two-phase"},
+    "ssb": {"ssb"},
+    "text": {"hdfs", "openstack", "zookeeper"},
+    "tla": {"ewd998", "etcd-raft", "ccf"},
+    "xtrace": {"xtrace"},
+    "yjs": {None},
+    "zipkin": {"zipkin"},
+}
+"""The formats of the files in each folder of the corpus; None for files that are no logs."""
+SHARED = ROOT.parent
 
+
+def test_each_file_is_recognised_by_the_reader_of_its_folder_and_by_no_other():
     misread = []
     for path in sorted(file for file in ROOT.rglob("*") if file.is_file()):
         if path.name == "PROVENANCE.txt":
             continue
         (source,) = open_sources(path)
+        found = detect(source)
+        form = found[0].name if found else None
+        if form not in FORMS[path.relative_to(ROOT).parts[0]]:
+            misread.append((str(path), form))
         if b"\0" in source.data[:65536]:
             continue
         marks = [form.name for form in READERS if form.test(source)]
         marks += [profile.name for profile in shipped() if recognises(profile, source)]
         if len(marks) > 1:
             misread.append((path.name, marks))
+    assert misread == []
+
+
+def test_a_file_of_mobility_is_no_log_and_a_log_is_no_trace():
+    """A table with a header may be one of another system; then it names no node and is refused."""
+    misread = []
+    for path in sorted(file for file in SHARED.rglob("*") if file.is_file()):
+        if path.name in ("PROVENANCE.txt", "README.md"):
+            continue
+        if path.is_relative_to(ROOT):
+            with suppress(InputError):
+                misread.append((str(path), read_trace(path)))
+            continue
+        for source in open_sources(path):
+            found = detect(source)
+            if found and found[0].name not in ("csv", "json"):
+                misread.append((source.name, found[0].name))
+    assert misread == []
+
+
+def test_no_reader_finds_a_run_in_a_file_of_another_format():
+    """Each reader is forced on a file of every other format."""
+    examples = {}
+    for path in sorted(file for file in ROOT.rglob("*") if file.stat().st_size < 60_000):
+        if path.is_file() and path.name != "PROVENANCE.txt":
+            (source,) = open_sources(path)
+            if found := detect(source):
+                examples.setdefault(found[0].name, source)
+    assert len(examples) > 25
+    misread = []
+    for name, source in examples.items():
+        for form in READERS:
+            if form.name == name or form.test(source):
+                continue
+            try:
+                reading = form.read([Source(source.name, source.data)], "forced")
+                verdicts = [*judge_reading(reading, None)]
+            except (InputError, ValueError, LookupError, TypeError, AttributeError):
+                continue
+            misread += [(form.name, source.name) for run in verdicts if run.state != "unknown"]
     assert misread == []

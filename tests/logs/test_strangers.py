@@ -181,6 +181,7 @@ REFUSED = {
     "a package": (json.dumps({"name": "x", "version": "1", "dependencies": {"a": "1"}}), "node"),
     "a cut document": (json.dumps({"resourceSpans": [DB, WEB]})[:-30], "broken JSON"),
     "a cut archive": (gzip.compress(b"node,kind,message\n" * 1000)[:-20], "cannot read it"),
+    "a cut archive of zstd": (b"\x28\xb5\x2f\xfd" + b"\x00" * 9, "cannot read it"),
     "a binary file": (bytes(range(256)) * 9, "the file is binary"),
     "nothing": ("\n\n", "an empty file"),
     "pairs of numbers": ("1002 1003 -\n1010 1011 -\n", "without their chat"),

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
 import json
 import random
+import subprocess
+import sys
 import zipfile
 from types import SimpleNamespace
 
@@ -68,11 +71,16 @@ def test_a_late_delivery_is_proved_by_file_and_line(tmp_path, name):
     assert places == [str(first + row) for row in (0, 1, 2, 3, 4)]
 
 
-@pytest.mark.parametrize("pack", ["gzip", "zip", "stdin", "folder"])
+@pytest.mark.parametrize("pack", ["gzip", "zstd", "bz2", "zip", "stdin", "folder"])
 def test_a_packed_log_and_a_folder_and_the_standard_input_are_read(tmp_path, monkeypatch, pack):
     text, path = csv_of(LATE).encode(), tmp_path / "log"
     if pack == "gzip":
         path.write_bytes(gzip.compress(text))
+    elif pack == "bz2":
+        path.write_bytes(bz2.compress(text))
+    elif pack == "zstd":
+        with pa.CompressedOutputStream(path, "zstd") as out:
+            out.write(text)
     elif pack == "zip":
         with zipfile.ZipFile(path, "w") as archive:
             archive.writestr("a/log.csv", text)
@@ -93,6 +101,13 @@ def test_frames_and_tables_in_memory_get_the_verdict_and_the_lines_of_the_file(t
         (story,) = verdict.stories()
         assert verdict.state == "invalid"
         assert [line.split()[0].rpartition(":")[2] for line in story.splitlines()[1:]] == [*"12345"]
+
+
+def test_the_package_judges_a_log_when_it_is_called():
+    code = "import beforehand, sys; import pandas as pd;"
+    code += f" log = pd.DataFrame({LATE!r}); verdict = beforehand.verify(log, mapping={MAP!r});"
+    code += " assert isinstance(verdict, beforehand.Verdict); sys.exit(verdict.exit_code)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 1
 
 
 def test_fields_are_detected_by_their_names_and_the_assumption_is_shown(tmp_path, capsys):
@@ -181,6 +196,24 @@ def test_a_planted_violation_among_sends_and_receives_is_found(tmp_path, kind):
     (run,) = verify_events(path, is_whole=True).runs
     assert (run.state, run.counts) == ("invalid", {kind: 1})
     assert all(f"{path}:" in story for story in run.stories())
+
+
+def test_sends_beside_broadcasts_are_judged_and_leave_the_order_open(tmp_path):
+    """`b` learns of m1 by a send, and broadcasts m2: `c` delivers them in the wrong order."""
+    texts = ["a broadcast m1", "a send x", "b receive x", "b broadcast m2", "c deliver m2"]
+    rows = [dict(zip(("node", "kind", "message"), text.split(), strict=True)) for text in texts]
+    late = {"node": "c", "kind": "deliver", "message": "m1"}
+    path = tmp_path / "log.csv"
+    path.write_text(csv_of([*rows, late]))
+    (run,) = verify_events(path).runs
+    assert run.state == "unknown"
+    assert "2 sends and receives beside the broadcasts may order them" in run.reason
+    path.write_text(csv_of([rows[2], *rows, late, {**rows[2]}]))
+    (run,) = verify_events(path).runs
+    assert (run.state, run.counts) == ("invalid", {"receive too many": 1})
+    transport = [{**late, "kind": "receive"}, late]
+    path.write_text(csv_of([rows[0], *transport]))
+    assert verify_events(path).state == "valid"
 
 
 def test_a_cycle_of_parents_is_found_and_a_parent_outside_is_unknown(tmp_path):

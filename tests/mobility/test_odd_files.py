@@ -156,7 +156,12 @@ REFUSED_CONTACTS = [
     ("both kinds", "a,b,node,t,x,y\n1,2,3,4,5,6\n", (), "both positions and contacts"),
     ("another format", "t,i,j\n40,a,b\n", ("--format", "contacts"), "one of `sociopatterns`"),
     ("only instants", "a b 1 1\na b 5 5\n", (), "`--slot 20s`"),
-    ("an endless slot", "20 1 2\n40 1 2\n", ("--slot", "99999999d"), "no time that can pass"),
+    (
+        "an endless slot",
+        "20 1 2\n40 1 2\n",
+        ("--slot", "99999999d"),
+        "is not a valid length of time",
+    ),
     ("no slot at all", "20 1 2\n40 1 2\n", ("--slot", "0s"), "longer than zero"),
     ("backwards", "start,end,a,b\n9,3,a,b\n", (), "contact ends before it starts: from 9 to 3"),
     ("from before zero", "a,b,end,duration\na,b,1,5\n", (), "from before zero on"),

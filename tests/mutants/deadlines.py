@@ -113,7 +113,7 @@ MUTANTS = [
     (
         "a message that is only early is refused for good",
         "Order._is_fine",
-        "        self._note_early(message)",
+        "        self._note_early(message.id, message.stamp)",
         "        self.counters.refused += 1",
         "test_a_message_ahead_by_more_than_twice_the_skew_is_not_refused_for_good",
     ),
@@ -161,9 +161,9 @@ MUTANTS = [
     ),
     (
         "the stamp is not signed",
-        "signed_bytes",
-        "_encode((*signed, message.stamp) if message.stamp else signed)",
-        "_encode(signed)",
+        "Message.signed_fields",
+        "return (*signed, self.stamp) if self.stamp else signed",
+        "return signed",
         "test_a_change_of_any_signed_field_is_detected",
     ),
 ]

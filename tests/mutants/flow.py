@@ -18,8 +18,8 @@ MUTANTS = [
     (
         "I2: an offer is requested from two peers",
         "FlowControl._request",
-        "if i not in requested_from and i[1] > horizon_us",
-        "if i[1] > horizon_us",
+        "if id not in requested_from and is_wanted(id)",
+        "if is_wanted(id)",
         "test_seeds_of_the_group_find_nothing",
     ),
     (
@@ -38,7 +38,7 @@ MUTANTS = [
     ),
     (
         "I3: only one of the peers that offer a message keeps the offer",
-        "Epidemic._request_offered",
+        "Requests._request_offered",
         "rest.difference_update(self._requested_from)",
         "rest -= offered",
         "test_a_message_is_requested_from_a_peer_with_room_in_its_window_if_the_next_peer_has_none",

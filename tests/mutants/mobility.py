@@ -81,8 +81,8 @@ MUTANTS = [
     (
         "the first down ends a connection that was up twice",
         "contacts_of_events",
-        "            up_us, _ = ups.pop()\n",
-        "            up_us, _ = ups[0]\n            ups.clear()\n",
+        "            up_us, _ = still_open.pop()\n",
+        "            up_us, _ = still_open[0]\n            still_open.clear()\n",
         "test_connections_of_a_pair_that_overlap_are_one_until_the_last_is_down",
     ),
     (

@@ -199,16 +199,16 @@ MUTANTS = [
     ),
     (
         "the kernel delivers an arrival before messages that were due at that tick",
-        "reorder:_run",
+        "reorder:run_queue",
         "table[heap[0], DUE] <= limit",
         "table[heap[0], DUE] < limit",
         "test_reorder::test_messages_due_at_a_tick_leave_before_arrivals_of_that_tick",
     ),
     (
         "each batch starts its tickets anew",
-        "reorder:_rows",
-        "rows[:, TICKET] = np.arange(len(r)) + queue.clock[1]",
-        "rows[:, TICKET] = np.arange(len(r))",
+        "reorder:reorder",
+        "np.arange(len(arrival)) + queue.clock[1]",
+        "np.arange(len(arrival))",
         "test_equal_timestamps_of_two_batches_keep_their_order",
     ),
     (

@@ -39,8 +39,8 @@ MUTANTS = [
     (
         "what was delivered before its broadcast is a predecessor",
         "predecessors:_group",
-        "SPOKEN if spoken[what] == row else UNKNOWN",
-        "SPOKEN if spoken[what] == row else what",
+        "OWN_BROADCAST if broadcast_rows[what] == row else UNKNOWN",
+        "OWN_BROADCAST if broadcast_rows[what] == row else what",
         "test_a_message_before_its_broadcast_is_unknown_and_adds_no_causes",
     ),
     (
@@ -326,8 +326,8 @@ MUTANTS = [
     (
         "a member without a log is no doubt",
         "Merge._absent",
-        "if silent := sorted({*members} - {*self.nodes, *who}):",
-        "if silent := sorted({*members} & {*who} - {*self.nodes, *who}):",
+        "if silent := sorted({*members} - {*self.nodes, *absent}):",
+        "if silent := sorted({*members} & {*absent} - {*self.nodes, *absent}):",
         "test_a_member_in_any_roster_without_a_log_is_a_doubt",
     ),
     (

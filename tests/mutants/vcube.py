@@ -25,7 +25,7 @@ MUTANTS = [
     (
         "forward past a gap in the messages of one origin",
         "Dissemination._advance",
-        "    if self._clock[origin] < seq - 1 and not self._has_passed((origin, seq - 1)):",
+        "    if self._clock[origin] < seq - 1 and not self._is_gap_free((origin, seq - 1)):",
         "    if self._nodes < 0:",
         "test_messages_of_one_origin_are_forwarded_and_delivered_in_their_order",
     ),

@@ -26,21 +26,12 @@ from beforehand.observe.lock import check_unlocked, locked
 from beforehand.observe.places import Read, check_places, unsorted_files
 from beforehand.observe.rejects import folder_of_rejects, read_rejects
 from beforehand.observe.settings import TIME_ZONE, Plan, assumed, keep_settings, settle
-from beforehand.observe.stream import STREAM_CONF, observe
+from beforehand.observe.stream import observe
 from beforehand.protocols.observer.timestamp import Guarantees
 
 PLAN = Plan(epsilon_us=5_000, delta_us=10_000)
 FLAGS = ("--epsilon", "5ms", "--delta", "10ms")
 DAY_SECONDS = 86_400
-
-
-@pytest.fixture(scope="module")
-def streaming(spark):
-    for name, value in STREAM_CONF.items():
-        spark.conf.set(name, value)
-    yield spark
-    for name in (*STREAM_CONF, "spark.sql.streaming.noDataMicroBatches.enabled"):
-        spark.conf.unset(name)
 
 
 @pytest.fixture
@@ -55,20 +46,20 @@ def write_times(path, first: int, count: int = 10) -> None:
 
 
 @pytest.mark.spark
-def test_files_copied_with_times_of_weeks_ago_were_never_read(streaming, stream):
+def test_files_copied_with_times_of_weeks_ago_were_never_read(spark, stream):
     write_times(stream.folder / "1.parquet", 0)
     write_times(stream.folder / "2.parquet", 10)
     old = (stream.folder / "1.parquet").stat().st_mtime - 400 * DAY_SECONDS
     os.utime(stream.folder / "1.parquet", (old, old))
-    assert order_stream(streaming, stream, PLAN, until="empty")["delivered"] == 20
+    assert order_stream(spark, stream, PLAN, until="empty")["delivered"] == 20
     # A file that comes after newer ones were read is not lost either.
     write_times(stream.folder / "3.parquet", 20)
     os.utime(stream.folder / "3.parquet", (old, old))
-    assert order_stream(streaming, stream, PLAN, until="empty")["delivered"] == 10
+    assert order_stream(spark, stream, PLAN, until="empty")["delivered"] == 10
 
 
 @pytest.mark.spark
-def test_an_empty_kn_in_the_first_stamp_dropped_the_kn_of_all(streaming, stream):
+def test_an_empty_kn_in_the_first_stamp_dropped_the_kn_of_all(spark, stream):
     # `kn` alone tells the effect (process 0) from its cause (process 1).
     kns = {"lost": (5, 0, []), "effect": (0, 20, [1, 2]), "cause": (1, 20, [1, 1])}
     rows = [
@@ -78,24 +69,24 @@ def test_an_empty_kn_in_the_first_stamp_dropped_the_kn_of_all(streaming, stream)
     for form in ("empty", "null"):
         (stream.folder / "1.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
         out = stream.out / form
-        counts = order_table(streaming, stream.folder, out, PLAN)
-        found = streaming.read.parquet(str(out)).orderBy("delivered_seq").collect()
+        counts = order_table(spark, stream.folder, out, PLAN)
+        found = spark.read.parquet(str(out)).orderBy("delivered_seq").collect()
         assert [row.name for row in found if not row.reset] == ["cause", "effect"]
         assert [row.name for row in found if row.reset] == ["lost"]
         assert counts["reset"] == 1
         rows[0]["stamp"]["kn"] = None
     asked = structs.replace(PLAN, elements=0)
-    assert order_table(streaming, stream.folder, stream.out / "r, c", asked)["reset"] == 0
+    assert order_table(spark, stream.folder, stream.out / "r, c", asked)["reset"] == 0
 
 
 @pytest.mark.spark
-def test_first_files_without_any_kn_were_taken_silently(streaming, stream):
+def test_first_files_without_any_kn_were_taken_silently(spark, stream):
     numbers = pa.struct({"r": pa.int64(), "c": pa.int64(), "kn": pa.list_(pa.int64())})
     stamps = pa.array([{"r": 5, "c": 0, "kn": []}], numbers)
     pq.write_table(pa.table({"process": [1], "stamp": stamps}), stream.folder / "1.parquet")
     for elements, notes in ((None, 1), (0, 0)):
         plan = structs.replace(PLAN, elements=elements)
-        found = settle(streaming, stream.folder, plan)
+        found = settle(spark, stream.folder, plan)
         told = [text for text in assumed(found, plan) if "of later files are not used" in text]
         assert (found.elements, len(told)) == (0, notes)
 
@@ -108,7 +99,7 @@ def test_only_a_file_of_the_same_time_and_a_smaller_name_was_read_too_late():
 
 
 @pytest.mark.spark
-def test_files_of_one_time_of_modification_were_read_in_another_order_unmarked(streaming, stream):
+def test_files_of_one_time_of_modification_were_read_in_another_order_unmarked(spark, stream):
     # Systems list files by age, by age backwards or by a hash: none of these is the order of names.
     names = [f"{number * 7 % 12:02}.parquet" for number in range(12)]
     for name in names:
@@ -116,13 +107,13 @@ def test_files_of_one_time_of_modification_were_read_in_another_order_unmarked(s
         os.utime(stream.folder / name, (1_700_000_000, 1_700_000_000))
     told: list[str] = []
     few = structs.replace(stream, files_per_batch=2)
-    counts = order_stream(streaming, few, PLAN, until="read", note=told.append)
+    counts = order_stream(spark, few, PLAN, until="read", note=told.append)
     assert counts["unsorted_files"] > 0
     assert any("was read after files of the same time of modification" in text for text in told)
     whole = structs.replace(
         stream, out=stream.folder.parent / "out2", checkpoint=stream.folder.parent / "state2"
     )
-    counts = order_stream(streaming, whole, PLAN, until="empty")
+    counts = order_stream(spark, whole, PLAN, until="empty")
     assert (counts["unsorted_files"], counts["delivered"]) == (0, 120)
 
 
@@ -208,25 +199,25 @@ def test_a_file_system_without_locks_is_named(stream, monkeypatch):
 
 
 @pytest.mark.spark
-def test_a_deleted_part_of_the_checkpoint_was_an_internal_error_or_lost_rows(streaming, stream):
+def test_a_deleted_part_of_the_checkpoint_was_an_internal_error_or_lost_rows(spark, stream):
     write_times(stream.folder / "1.parquet", 0)
-    order_stream(streaming, stream, PLAN, until="empty")
+    order_stream(spark, stream, PLAN, until="empty")
     write_times(stream.folder / "2.parquet", 10)
     whole = stream.checkpoint / "spark"
-    for part in (".", "offsets", "metadata", "sources", "state"):
+    for part in (".", "offsets", "metadata", "sources", "../observers"):
         (whole / part).resolve().rename(stream.checkpoint / "aside")
         with pytest.raises(InputError, match="a part of the checkpoint is gone") as refused:
-            order_stream(streaming, stream, PLAN, until="read")
+            order_stream(spark, stream, PLAN, until="read")
         assert "another checkpoint and another output" in refused.value.hint
         (stream.checkpoint / "aside").rename((whole / part).resolve())
     with pytest.raises(InputError, match="another stream runs"), locked(stream.checkpoint):
-        order_stream(streaming, stream, PLAN, until="read")
-    assert order_stream(streaming, stream, PLAN, until="empty")["delivered"] == 10
+        order_stream(spark, stream, PLAN, until="read")
+    assert order_stream(spark, stream, PLAN, until="empty")["delivered"] == 10
 
 
 @pytest.mark.spark
-def test_two_observers_in_one_query_collided(streaming):
-    rows = streaming.createDataFrame([(1, 10), (2, 20)], "process long, time long")
+def test_two_observers_in_one_query_collided(spark):
+    rows = spark.createDataFrame([(1, 10), (2, 20)], "process long, time long")
     one, other = (
         observe(rows, Guarantees(2, epsilon=5, delta=10), tick_us=1, metrics=name)
         for name in ("one", "other")
@@ -241,11 +232,11 @@ BERLIN = "Europe/Berlin"
 
 
 @pytest.fixture
-def in_berlin(streaming):
-    before = streaming.conf.get(TIME_ZONE)
-    streaming.conf.set(TIME_ZONE, BERLIN)
-    yield streaming
-    streaming.conf.set(TIME_ZONE, before)
+def in_berlin(spark):
+    before = spark.conf.get(TIME_ZONE)
+    spark.conf.set(TIME_ZONE, BERLIN)
+    yield spark
+    spark.conf.set(TIME_ZONE, before)
 
 
 @pytest.mark.spark
@@ -278,21 +269,21 @@ def test_a_local_time_that_summer_time_skips_was_moved_by_an_hour(in_berlin, str
 
 
 @pytest.mark.spark
-def test_a_stream_was_resumed_in_another_time_zone(streaming, stream):
+def test_a_stream_was_resumed_in_another_time_zone(spark, stream):
     write_times(stream.folder / "1.parquet", 0)
     kept = stream.checkpoint / "settings.json"
     places = {"folder": stream.folder, "out": stream.out}
-    settings = keep_settings(streaming, PLAN, kept, **places)
-    zone = streaming.conf.get(TIME_ZONE)
-    assert settings == keep_settings(streaming, PLAN, kept, **places)
-    streaming.conf.set(TIME_ZONE, BERLIN)
+    settings = keep_settings(spark, PLAN, kept, **places)
+    zone = spark.conf.get(TIME_ZONE)
+    assert settings == keep_settings(spark, PLAN, kept, **places)
+    spark.conf.set(TIME_ZONE, BERLIN)
     try:
         with pytest.raises(InputError, match=f"`time_zone` was {zone} .* is {BERLIN} now"):
-            keep_settings(streaming, PLAN, kept, **places)
+            keep_settings(spark, PLAN, kept, **places)
         kept.write_text(kept.read_text().replace(f'"time_zone": "{zone}"', '"time_zone": ""'))
-        keep_settings(streaming, PLAN, kept, **places)  # a checkpoint of an earlier version
+        keep_settings(spark, PLAN, kept, **places)  # a checkpoint of an earlier version
     finally:
-        streaming.conf.set(TIME_ZONE, zone)
+        spark.conf.set(TIME_ZONE, zone)
 
 
 TABLE_FULL = """[TASK_WRITE_FAILED] Task failed while writing rows to file:/full. SQLSTATE: 58030

@@ -14,11 +14,10 @@ from msgspec import structs
 
 from beforehand.errors import InputError
 from beforehand.observe.files import Stream, order_stream, order_table
-from beforehand.observe.packets import KEY, ROWS, open_packets, pack
 from beforehand.observe.reading import NO_LETTER, NO_OBJECT, NO_TEXT, WRONG_TYPE
-from beforehand.observe.rejects import FILE, LINE, RAW, WHY, folder_of_rejects, read_rejects
+from beforehand.observe.rejects import FILE, LINE, RAW, WHY, folder_of_rejects, read_rejects, sift
 from beforehand.observe.settings import Plan
-from beforehand.observe.stream import STREAM_CONF
+from beforehand.observe.stamps import KEY
 
 PLAN = Plan(epsilon_us=5_000, delta_us=10_000)
 GOOD = 20
@@ -58,17 +57,8 @@ def write(path: Path, *lines: str) -> None:
     path.write_bytes(text.encode().replace("\ufffd".encode(), b"\xe9"))
 
 
-@pytest.fixture(scope="module")
-def streaming(spark):
-    for name, value in STREAM_CONF.items():
-        spark.conf.set(name, value)
-    yield spark
-    for name in (*STREAM_CONF, "spark.sql.streaming.noDataMicroBatches.enabled"):
-        spark.conf.unset(name)
-
-
 @pytest.fixture(scope="module", params=["table", "stream"])
-def outcome(request, streaming, tmp_path_factory) -> Outcome:
+def outcome(request, spark, tmp_path_factory) -> Outcome:
     """Order good lines in a first file, and all bad lines and a new column in a later one."""
     top = tmp_path_factory.mktemp(request.param)
     folder, out = top / "in put", top / "out"
@@ -83,13 +73,13 @@ def outcome(request, streaming, tmp_path_factory) -> Outcome:
         for number in range(2, 18):
             write(folder / f"{number:02}.jsonl", line_of(0, x=-number))
         write(folder / "99.jsonl", *later)
-        counts = order_table(streaming, folder, out, PLAN, note=told.append)
+        counts = order_table(spark, folder, out, PLAN, note=told.append)
     else:
         stream = Stream(folder=folder, out=out, checkpoint=top / "state")
-        order_stream(streaming, stream, PLAN, until="read")
+        order_stream(spark, stream, PLAN, until="read")
         write(folder / "99.jsonl", *later)
-        counts = order_stream(streaming, stream, PLAN, until="empty", note=told.append)
-    rows = streaming.read.parquet(str(out)).where("x >= 0").orderBy("delivered_seq").collect()
+        counts = order_stream(spark, stream, PLAN, until="empty", note=told.append)
+    rows = spark.read.parquet(str(out)).where("x >= 0").orderBy("delivered_seq").collect()
     return Outcome(counts, told, rows, read_rejects(folder_of_rejects(out)))
 
 
@@ -114,14 +104,14 @@ def test_invalid_utf8_was_replaced_and_the_row_delivered(outcome):
 
 
 @pytest.mark.spark
-def test_letters_of_two_escapes_and_escaped_backslashes_are_delivered(streaming, tmp_path):
+def test_letters_of_two_escapes_and_escaped_backslashes_are_delivered(spark, tmp_path):
     folder, out = tmp_path / "in", tmp_path / "out"
     folder.mkdir()
     words = [r"\ud83d\ude00", r"\\ud83d", r"\uD83D\uDE00\uD83D\uDE00", "caf\u00e9", r"a\\\\ude00"]
     start = '{"process": 1, "time": "2026-01-01T00:00:01Z", "x": "'
     write(folder / "1.jsonl", *(f'{start}{word}"}}' for word in words))
-    assert order_table(streaming, folder, out, PLAN)["rejected"] == 0
-    found = {row.x for row in streaming.read.parquet(str(out)).collect()}
+    assert order_table(spark, folder, out, PLAN)["rejected"] == 0
+    found = {row.x for row in spark.read.parquet(str(out)).collect()}
     assert found == {json.loads(f'"{word}"') for word in words}
 
 
@@ -146,10 +136,10 @@ def test_a_new_column_disappeared_silently(outcome):
 
 
 @pytest.mark.spark
-def test_numbers_and_timestamps_as_text_in_one_column_are_refused(streaming, tmp_path):
+def test_numbers_and_timestamps_as_text_in_one_column_are_refused(spark, tmp_path):
     write(tmp_path / "1.jsonl", '{"process": 1, "time": "17"}', line_of(1))
     with pytest.raises(InputError, match="`time` is text: 1 whole numbers, 1 timestamps"):
-        order_table(streaming, tmp_path, tmp_path.with_name("out"), PLAN)
+        order_table(spark, tmp_path, tmp_path.with_name("out"), PLAN)
 
 
 SECONDS = 1_767_225_600  # 2026
@@ -163,7 +153,7 @@ SECONDS = 1_767_225_600  # 2026
         *(("us", 10**6, int), ("us", 10**6, str), ("ns", 10**9, int)),
     ],
 )
-def test_whole_milliseconds_were_taken_for_microseconds(streaming, tmp_path, unit, factor, written):
+def test_whole_milliseconds_were_taken_for_microseconds(spark, tmp_path, unit, factor, written):
     folder, out, told = tmp_path / "in", tmp_path / "out", []
     folder.mkdir()
     # Twenty seconds, in which the second process is behind by one: more than ε.
@@ -171,15 +161,15 @@ def test_whole_milliseconds_were_taken_for_microseconds(streaming, tmp_path, uni
     rows = [{"process": n % 2, "time": written(s * factor), "x": n} for n, s in enumerate(at)]
     write(folder / "1.jsonl", *map(json.dumps, rows))
     if unit == "us":
-        assert order_table(streaming, folder, out, PLAN, note=told.append)["delivered"] == 20
+        assert order_table(spark, folder, out, PLAN, note=told.append)["delivered"] == 20
     else:
         names = {"s": "seconds", "ms": "milliseconds", "ns": "nanoseconds"}
         with pytest.raises(InputError, match=f"look like {names[unit]} since 1970") as refused:
-            order_table(streaming, folder, out, PLAN, note=told.append)
+            order_table(spark, folder, out, PLAN, note=told.append)
         assert f"`--time-unit {unit}`; if not, `--time-unit us`" in refused.value.hint
         asked = structs.replace(PLAN, time_unit=unit)
-        assert order_table(streaming, folder, out, asked, note=told.append)["delivered"] == 20
-    found = streaming.read.parquet(str(out)).orderBy("delivered_seq").collect()
+        assert order_table(spark, folder, out, asked, note=told.append)["delivered"] == 20
+    found = spark.read.parquet(str(out)).orderBy("delivered_seq").collect()
     assert [row.delivered_at.timestamp() for row in found[:3]] == pytest.approx(
         [SECONDS, SECONDS, SECONDS + 2], abs=0.1
     )
@@ -187,40 +177,38 @@ def test_whole_milliseconds_were_taken_for_microseconds(streaming, tmp_path, uni
 
 
 @pytest.mark.spark
-def test_whole_numbers_without_a_unit_are_reported_and_others_among_dates_rejected(
-    streaming, tmp_path
-):
+def test_whole_numbers_without_a_unit_are_reported_and_others_among_dates_rejected(spark, tmp_path):
     told: list[str] = []
     small, dates, mixed = (tmp_path / name for name in ("small", "dates", "mixed"))
     for folder in (small, dates, mixed):
         folder.mkdir()
     write_times(small / "1.parquet", [1, 2, 3])
-    order_table(streaming, small, tmp_path / "1", PLAN, note=told.append)
+    order_table(spark, small, tmp_path / "1", PLAN, note=told.append)
     assert told == [
         "`time` is whole numbers, taken as microseconds; `--time-unit` names another unit"
     ]
     late = [SECONDS * 10**6 + number for number in range(30)]
     late[7] = SECONDS * 1000
     pq.write_table(pa.table({"process": [1] * 30, "time": late}), dates / "1.parquet")
-    counts = order_table(streaming, dates, tmp_path / "2", PLAN, note=told.append)
+    counts = order_table(spark, dates, tmp_path / "2", PLAN, note=told.append)
     assert (counts["delivered"], counts["rejected"]) == (29, 1)
     (reject,) = read_rejects(folder_of_rejects(tmp_path / "2"))
     assert reject["why"] == "`time` looks like milliseconds, and others are microseconds"
     half = [SECONDS, SECONDS * 10**6] * 15
     pq.write_table(pa.table({"process": [1] * 30, "time": half}), mixed / "1.parquet")
     with pytest.raises(InputError, match="seconds and microseconds") as refused:
-        order_table(streaming, mixed, tmp_path / "3", PLAN)
+        order_table(spark, mixed, tmp_path / "3", PLAN)
     assert refused.value.hint == "write all of them in one unit"
     assert len(told) == 1
 
 
 @pytest.mark.spark
-def test_stamps_of_microseconds_were_taken_for_milliseconds(streaming, tmp_path):
+def test_stamps_of_microseconds_were_taken_for_milliseconds(spark, tmp_path):
     stamp = {"c": 0, "kn": [1]}
     rows = [{"process": n, "stamp": stamp | {"r": SECONDS * 10**6 + n}} for n in range(5)]
     write(tmp_path / "1.jsonl", *map(json.dumps, rows))
     with pytest.raises(InputError, match=r"`stamp\.r` .* look like microseconds") as refused:
-        order_table(streaming, tmp_path, tmp_path.with_name("out"), PLAN)
+        order_table(spark, tmp_path, tmp_path.with_name("out"), PLAN)
     assert "pass `--tick 1us`; if not, `--tick 1ms`" in refused.value.hint
 
 
@@ -234,21 +222,21 @@ def test_stamps_of_microseconds_were_taken_for_milliseconds(streaming, tmp_path)
     ],
 )
 def test_a_column_with_a_dot_or_a_reserved_name_was_an_internal_error(
-    streaming, tmp_path, name, problem
+    spark, tmp_path, name, problem
 ):
     write(tmp_path / "1.jsonl", line_of(1, **{name: 1}))
     with pytest.raises(InputError, match=problem):
-        order_table(streaming, tmp_path, tmp_path.with_name("out"), PLAN)
+        order_table(spark, tmp_path, tmp_path.with_name("out"), PLAN)
 
 
 @pytest.mark.spark
-def test_columns_with_other_odd_names_are_unchanged(streaming, tmp_path):
+def test_columns_with_other_odd_names_are_unchanged(spark, tmp_path):
     folder, out = tmp_path / "in", tmp_path / "out"
     folder.mkdir()
     odd = {"c d": 2, "é": 4, "A-b": 5, "value": 7, "%s": 1, "$": 3, "_parts": 6}
     write(folder / "1.jsonl", line_of(1, **odd))
-    assert order_table(streaming, folder, out, PLAN)["delivered"] == 1
-    found = streaming.read.parquet(str(out)).first().asDict()
+    assert order_table(spark, folder, out, PLAN)["delivered"] == 1
+    found = spark.read.parquet(str(out)).first().asDict()
     assert {name: found[name] for name in odd} == odd
 
 
@@ -260,26 +248,26 @@ def write_times(path: Path, processes: list[int | None], **others: list[Any]) ->
 
 
 @pytest.mark.spark
-def test_a_parquet_file_removed_and_put_back_was_lost(streaming, tmp_path, capfd):
+def test_a_parquet_file_removed_and_put_back_was_lost(spark, tmp_path, capfd):
     folder, out = tmp_path / "in", tmp_path / "out"
     folder.mkdir()
     write_times(folder / "1.parquet", [1, 2])
     stream, told = Stream(folder=folder, out=out, checkpoint=tmp_path / "state"), []
-    order_stream(streaming, stream, PLAN, until="empty")
+    order_stream(spark, stream, PLAN, until="empty")
 
     broken = folder / "2.parquet"
     broken.write_bytes(b"PAR1 half of a file PAR1")
     with pytest.raises(Exception, match="the stream failed") as caught:
-        order_stream(streaming, stream, PLAN, until="read")
+        order_stream(spark, stream, PLAN, until="read")
     assert "nothing is lost" in caught.value.hint
     broken.unlink()
     with pytest.raises(InputError, match=r"2\.parquet` was being read") as caught:
-        order_stream(streaming, stream, PLAN, until="read")
+        order_stream(spark, stream, PLAN, until="read")
     assert "put it back" in caught.value.hint
     write_times(broken, [1, None, 3], extra=["a", "b", "c"])
-    counts = order_stream(streaming, stream, PLAN, until="empty", note=told.append)
+    counts = order_stream(spark, stream, PLAN, until="empty", note=told.append)
     assert (counts["delivered"], counts["rejected"], counts["gone"]) == (2, 1, 0)
-    assert streaming.read.parquet(str(out)).count() == 4
+    assert spark.read.parquet(str(out)).count() == 4
     # The same of rows of Parquet files: told of their columns, and rejected with their number.
     assert any("`extra`" in text for text in told)
     (reject,) = read_rejects(folder_of_rejects(out))
@@ -288,11 +276,11 @@ def test_a_parquet_file_removed_and_put_back_was_lost(streaming, tmp_path, capfd
 
     out.rename(tmp_path / "moved")
     with pytest.raises(InputError, match="the output is gone"):
-        order_stream(streaming, stream, PLAN, until="read")
+        order_stream(spark, stream, PLAN, until="read")
     (tmp_path / "moved").rename(out)
     (tmp_path / "state").rename(tmp_path / "old")
     with pytest.raises(InputError, match="there is something already"):
-        order_stream(streaming, stream, PLAN, until="read")
+        order_stream(spark, stream, PLAN, until="read")
     capfd.readouterr()  # what Spark has to say about the broken file
 
 
@@ -300,9 +288,9 @@ def test_rejects_of_a_repeated_batch_are_written_once(tmp_path):
     (tmp_path / "in.jsonl").write_text("bad\nworse\nbad\n")
     marks = {WHY: ["?", None, "?"], RAW: ["bad", None, "bad"], LINE: pa.array([None] * 3, "int64")}
     marks |= {FILE: [(tmp_path / "in.jsonl").as_uri()] * 3, KEY: ["eye"] * 3, "x": [1, 2, 3]}
-    for _ in range(2):
-        (packet,) = pack(iter(pa.table(marks).to_batches()), tmp_path / "rejects")
-    assert open_packets(packet[ROWS].to_pylist()).to_pylist() == [{"x": 2}]
+    for order in ([0, 1, 2], [2, 1, 0]):
+        kept = sift(pa.table(marks).take(order), tmp_path / "rejects")
+    assert kept.to_pylist() == [{KEY: "eye", "x": 2}]
     found = read_rejects(tmp_path / "rejects")
     assert [(row["line"], row["raw"]) for row in found] == [(1, "bad"), (3, "bad")]
     assert [file.suffix for file in (tmp_path / "rejects").iterdir()] == [".jsonl"]

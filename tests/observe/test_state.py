@@ -12,26 +12,20 @@ import pyarrow.compute as pc
 import pytest
 
 from beforehand.errors import LocalError
-from beforehand.observe.packets import join
-from beforehand.observe.state import (
+from beforehand.observe.rows import join
+from beforehand.observe.saved import decode_state, encode_state, holding, read_head
+from beforehand.observe.stamps import (
     ARRIVED_US,
     ENDS,
+    KEY,
     LEAVES,
     PROCESS,
     TIE,
     TIME_US,
     ClockSource,
     Reordering,
-    State,
-    decode_state,
-    encode_state,
-    new_state,
-    run_out,
-    take_lives,
-    take_rows,
-    wake,
-    wake_us,
 )
+from beforehand.observe.state import BatchMoment, State, new_state, take
 from beforehand.protocols.observer.observer import Dial, cbd, dapw
 from beforehand.protocols.observer.timestamp import Guarantees
 from beforehand.sim.drift import Drift, deliver, rule_of, simulate
@@ -49,7 +43,9 @@ def marked(rows: pa.Table, *, ends: bool = False) -> pa.Table:
     """Return the rows with the columns that Spark adds to its input."""
     columns = rows.column_names
     tie = "id" if "id" in columns else "process"  # anything that belongs to the row will do
+    names = rows["observer"] if "observer" in columns else pa.array([""] * len(rows))
     marks = {PROCESS: rows["process"], TIE: rows[tie], ENDS: pa.array([ends] * len(rows))}
+    marks[KEY] = names
     if "arrived" in columns:
         marks[ARRIVED_US] = rows["arrived"]
     if "stamp" not in columns:
@@ -75,14 +71,29 @@ def events(*arrivals: tuple[Any, ...], ends: bool = False) -> pa.Table:
     return marked(pa.table(columns), ends=ends)
 
 
+def take_rows(
+    state: State, rows: pa.Table, order: Reordering, now_us: int = 0
+) -> tuple[State, pa.Table]:
+    return take(state, rows, order, BatchMoment(now_us))
+
+
+def run_out(state: State, order: Reordering, like: pa.Table) -> tuple[State, pa.Table]:
+    """Deliver all that is held, as at the end of a table with rows like these."""
+    return take(state, like.slice(0, 0), order, BatchMoment(is_last=True))
+
+
+def through_bytes(state: State, order: Reordering) -> State:
+    return decode_state(encode_state(state, order, 1), order, 1)
+
+
 def play(order: Reordering, *batches: pa.Table) -> tuple[State, pa.Table]:
     """Play batches; the state goes through bytes after each, as in Spark."""
     state, outs = new_state(order), []
     for batch in batches:
         state, out = take_rows(state, batch, order)
-        state = decode_state(encode_state(state, order), order)
+        state = through_bytes(state, order)
         outs.append(out)
-    state, out = run_out(state, order)
+    state, out = run_out(state, order, batches[0])
     return state, join([*outs, out])
 
 
@@ -131,9 +142,10 @@ def test_the_latest_rows_wait_for_others_of_the_same_time():
 
 def test_the_state_of_other_settings_is_refused():
     order = order_of(cbd(60))
-    data = encode_state(new_state(order), order)
-    with pytest.raises(LocalError, match="was started with"):
-        decode_state(data, order_of(cbd(61)))
+    data = encode_state(new_state(order), order, 2)
+    for other, partitions in ((order_of(cbd(61)), 2), (order_of(cbd(60), "event"), 2), (order, 3)):
+        with pytest.raises(LocalError, match="were started with"):
+            decode_state(data, other, partitions)
 
 
 def test_extra_columns_are_unchanged():
@@ -249,11 +261,13 @@ def test_in_processing_time_rows_arrive_with_their_batch_and_leave_when_due():
     order = order_of(cbd(100), "wall", SMALL)
     rows = events(("b", 0, 12, 0, None), ("a", 1, 11, 0, None))
     state, out = take_rows(new_state(order), rows, order, now_us=12_500)
-    assert (names(out), wake_us(state, order, 0, None)) == ([], 18_000)
-    state, out = wake(state, order, 18_900)
-    assert (names(out), wake_us(state, order, 0, None)) == (["a"], 19_000)
-    state, out = wake(state, order, 25_000)
-    assert (names(out), wake_us(state, order, 0, None)) == (["b"], None)
+    assert names(out) == []
+    state, out = take_rows(state, rows.slice(0, 0), order, now_us=17_900)
+    assert names(out) == []
+    state, out = take_rows(state, rows.slice(0, 0), order, now_us=18_900)
+    assert names(out) == ["a"]
+    state, out = take_rows(state, rows.slice(0, 0), order, now_us=25_000)
+    assert (names(out), state.held) == (["b"], 0)
     assert out["waited_us"].to_pylist() == [7000]
 
 
@@ -265,14 +279,16 @@ def test_rows_that_are_overdue_when_the_batch_comes_go_in_order_of_their_stamps(
 
 
 def test_an_idle_observer_wakes_and_flushes_all_messages():
-    order = order_of(cbd(100), "event", SMALL)
-    state = new_state(order)
-    assert wake_us(state, order, 5_000_000, 2_000_000) is None
-    state, _ = take_rows(state, events(("a", 0, 1, 0, None)), order)
-    assert wake_us(state, order, 5_000_000, None) is None
-    assert wake_us(state, order, 5_000_000, 2_000_000) == 7_000_000
-    state, out = wake(state, order, 7_000_000)
-    assert (names(out), ticks(out), state.held) == (["a"], [8], 0)
+    for clock, tick in (("event", None), ("arrival", 2)):
+        order = order_of(cbd(100), clock, SMALL)
+        rows = events(("a", 0, 1, 0, tick))
+        nothing = rows.slice(0, 0)
+        state, _ = take(new_state(order), rows, order, BatchMoment(5_000_000))
+        for moment in (BatchMoment(99_000_000), BatchMoment(6_999_999, 2_000_000)):
+            state, out = take(state, nothing, order, moment)
+            assert (names(out), state.held) == ([], 1)
+        state, out = take(state, nothing, order, BatchMoment(7_000_000, 2_000_000))
+        assert (names(out), ticks(out), state.held) == (["a"], [8], 0)
 
 
 def test_the_physical_clock_alone_is_a_column_of_times():
@@ -326,10 +342,10 @@ def test_an_end_midway_differed_between_table_and_stream():
     def lives(*batches: pa.Table) -> pa.Table:
         state, outs = new_state(order), []
         for batch in batches:
-            state, out, is_over = take_lives(state, batch, order)
-            state = new_state(order) if is_over else state
+            state, out = take_rows(state, batch, order)
+            state = through_bytes(state, order)
             outs.append(out)
-        return join(outs if is_over else [*outs, run_out(state, order)[1]])
+        return join([*outs, run_out(state, order, batches[0])[1]])
 
     table = lives(whole)
     counts = [9, 19, 10]
@@ -351,8 +367,8 @@ def test_an_end_midway_differed_between_table_and_stream():
     assert lives(join([rows.slice(0, 5), timeless, rows.slice(5)])).equals(lives(rows, timeless))
     # A flush in the same batch is for what is left.
     flush = timeless.set_column(timeless.column_names.index(LEAVES), LEAVES, [[False]])
-    state, out, is_over = take_lives(new_state(order), join([whole, flush]), order)
-    assert (len(out), state.held, is_over) == (len(rows), 0, False)
+    state, out = take_rows(new_state(order), join([whole, flush]), order)
+    assert (len(out), state.held, len(state.keys)) == (len(rows), 0, 1)
 
 
 def test_a_stamp_with_fewer_elements_than_required_is_reset():
@@ -360,3 +376,52 @@ def test_a_stamp_with_fewer_elements_than_required_is_reset():
     for elements_min, is_reset in ((1, False), (2, True)):
         order = order_of(cbd(100), system=SMALL)._replace(elements_min=elements_min)
         assert play(order, rows)[1]["reset"].to_pylist() == [is_reset]
+
+
+@pytest.mark.parametrize("clock", ["arrival", "event"])
+def test_observers_of_a_partition_do_not_affect_each_other(clock):
+    tables = [drifting_rows(seed, 120, distinct=False) for seed in range(5)]
+    rows = marked(pa.concat_tables(tables).sort_by("arrived"))
+    nameless = pa.array([None if name == "eye-3" else name for name in rows[KEY].to_pylist()])
+    rows = rows.set_column(rows.column_names.index(KEY), KEY, nameless)
+    order = order_of(cbd(100), clock)
+    batches = [rows.slice(start, 70) for start in range(0, len(rows), 70)]
+    together = play(order, *batches)[1]
+    assert len(together) == len(rows)
+    for table in tables:
+        name = table["observer"][0]
+        own = [batch.filter(pc.equal(batch["observer"], name)) for batch in batches]
+        alone = play(order, *own)[1]
+        assert together.filter(pc.equal(together["observer"], name)).equals(alone)
+
+
+def test_an_observer_that_has_ended_is_forgotten_and_one_that_is_flushed_is_not():
+    order = order_of(cbd(100), "event", SMALL)
+    rows = events(("a", 0, 1, 0, None), ("b", 1, 2, 0, None))
+    state, _ = take_rows(new_state(order), rows, order)
+    data = encode_state(state, order, 1)
+    assert (read_head(data), holding(data)) == ((1, 2), [""])
+    flush = events(("", None, None, None, None), ends=True)
+    state, out = take_rows(state, flush, order)
+    data = encode_state(state, order, 1)
+    assert (len(out), read_head(data), holding(data)) == (2, (1, 0), [])
+    state, out = take_rows(state, flush.append_column(LEAVES, pa.array([True])), order)
+    assert (len(out), read_head(encode_state(state, order, 1))) == (0, (0, 0))
+
+
+def test_the_end_of_one_observer_keeps_the_rows_of_others():
+    order = order_of(cbd(100), "event", SMALL)
+    rows = [events((name, 0, 1, 0, None)) for name in "abc"]
+    keys = [
+        table.set_column(table.column_names.index(KEY), KEY, [[name]])
+        for table, name in zip(rows, "abc", strict=True)
+    ]
+    state, _ = take_rows(new_state(order), join(keys), order)
+    end = events(("", None, None, None, None), ends=True).append_column(LEAVES, [[True]])
+    end = end.set_column(end.column_names.index(KEY), KEY, [["b"]])
+    state, out = take_rows(state, end, order)
+    assert (names(out), state.keys.to_pylist(), state.held) == (["b"], ["a", "c"], 2)
+    state = through_bytes(state, order)
+    state, out = run_out(state, order, rows[0])
+    assert names(out) == ["a", "c"]
+    assert out["delivered_seq"].to_pylist() == [0, 0]

@@ -29,7 +29,7 @@ from beforehand.files import replaced
 from beforehand.observe.columns import check_columns
 from beforehand.observe.files import Stream, order_stream, order_table
 from beforehand.observe.settings import Plan
-from beforehand.observe.stream import METRICS, RESULTS, STREAM_CONF, observe
+from beforehand.observe.stream import METRICS, RESULTS, observe
 from beforehand.protocols.observer.observer import cbd
 from beforehand.protocols.observer.timestamp import Guarantees
 from tests.observe.drifting import SYSTEM, TICK_US, drifting_rows
@@ -39,16 +39,6 @@ DIAL = cbd(60, 2)
 STAMP = StructType([StructField("r", LongType()), StructField("c", LongType())])
 STAMP.add("kn", ArrayType(LongType()))
 GOOD = StructType([StructField("process", LongType()), StructField("stamp", STAMP)])
-
-
-@pytest.fixture
-def streaming(spark):
-    """The session, set up for streams with state, and as it was afterwards."""
-    for name, value in STREAM_CONF.items():
-        spark.conf.set(name, value)
-    yield spark
-    for name in (*STREAM_CONF, "spark.sql.streaming.noDataMicroBatches.enabled"):
-        spark.conf.unset(name)
 
 
 def with_column(name: str, kind: DataType) -> StructType:
@@ -104,31 +94,35 @@ def test_a_table_does_not_wait_and_a_stream_waits_at_least_the_maximum_delay(spa
         observe(spark.createDataFrame([], GOOD), SYSTEM, tick_us=1, clock="wall")
     stream = spark.readStream.schema(GOOD).parquet(str(tmp_path))
     with pytest.raises(LocalError, match="a message may wait 30000 us"):
-        observe(stream, SYSTEM, tick_us=TICK_US, idle_us=29_999)
+        observe(stream, SYSTEM, tick_us=TICK_US, idle_us=29_999, state="state")
+    with pytest.raises(LocalError, match="need a folder for their state"):
+        observe(stream, SYSTEM, tick_us=TICK_US)
 
 
 @pytest.mark.spark
-def test_a_stream_delivers_as_a_table_does_and_counts(streaming, tmp_path):
+def test_a_stream_delivers_as_a_table_does_and_counts(spark, tmp_path):
     rows = pa.concat_tables([drifting_rows(seed, 1500) for seed in (1, 2)]).drop_columns(["past"])
     rows = rows.sort_by("arrived")
     late = rows.slice(1000, 1).set_column(4, "id", [[-1]]).combine_chunks()
     late = late.set_column(3, "arrived", [[rows["arrived"][2000].as_py()]])
     rows = pa.concat_tables([rows, late]).sort_by("arrived")
+    folder = tmp_path / "in"
+    folder.mkdir()
     for start in range(0, len(rows), 1000):
-        pq.write_table(rows.slice(start, 1000), tmp_path / f"{start:05}.parquet")
-    schema = streaming.read.parquet(str(tmp_path)).schema
-    reader = streaming.readStream.schema(schema).option("maxFilesPerTrigger", 1)
-    # No timers: with them, and this trigger, Spark does not end.
-    events = reader.parquet(str(tmp_path))
-    ordered = observe(events, SYSTEM, DIAL, tick_us=TICK_US, idle_us=None)
+        pq.write_table(rows.slice(start, 1000), folder / f"{start:05}.parquet")
+    schema = spark.read.parquet(str(folder)).schema
+    reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
+    events = reader.parquet(str(folder))
+    state = (tmp_path / "observers").as_uri()
+    ordered = observe(events, SYSTEM, DIAL, tick_us=TICK_US, state=state, partitions=3)
     query = (
         ordered.writeStream.format("memory").queryName("ordered").trigger(availableNow=True).start()
     )
     query.awaitTermination(SECONDS_MAX)
-    table = observe(streaming.read.parquet(str(tmp_path)), SYSTEM, DIAL, tick_us=TICK_US)
+    table = observe(spark.read.parquet(str(folder)), SYSTEM, DIAL, tick_us=TICK_US)
     key = ["observer", "delivered_seq"]
     expected = table.orderBy(key).collect()
-    found = streaming.table("ordered").orderBy(key).collect()
+    found = spark.table("ordered").orderBy(key).collect()
     # The last of each observer wait for more to come.
     assert len(rows) - 60 < len(found) < len(rows) == len(expected)
     ends = Counter(row.observer for row in found)
@@ -142,11 +136,12 @@ def test_a_stream_delivers_as_a_table_does_and_counts(streaming, tmp_path):
 
 
 @pytest.mark.spark
-def test_in_processing_time_the_last_messages_leave_when_due(streaming, tmp_path):
-    events = streaming.readStream.schema(GOOD).parquet(str(tmp_path))
+def test_in_processing_time_the_last_messages_leave_when_due(spark, tmp_path):
+    events = spark.readStream.schema(GOOD).parquet(str(tmp_path))
     # A batch takes a moment: the rows must not be due before it begins.
     system = Guarantees(2, epsilon=500, delta=6000)
-    ordered = observe(events, system, tick_us=1000, clock="wall")
+    state = tmp_path.with_name(f"{tmp_path.name}-state")
+    ordered = observe(events, system, tick_us=1000, clock="wall", state=state)
     query = ordered.writeStream.format("memory").queryName("wall").start()
     try:
         wait_until(lambda: query.lastProgress, told=lambda: str(query.status))
@@ -154,8 +149,8 @@ def test_in_processing_time_the_last_messages_leave_when_due(streaming, tmp_path
         rows = [{"process": p, "stamp": {"r": now - p, "c": 0, "kn": []}} for p in (0, 1)]
         with replaced(tmp_path / "rows.parquet") as written:
             pq.write_table(pa.Table.from_pylist(rows), written)
-        wait_until(lambda: streaming.table("wall").count() == 2, told=lambda: str(query.status))
-        found = streaming.table("wall").orderBy("delivered_seq").collect()
+        wait_until(lambda: spark.table("wall").count() == 2, told=lambda: str(query.status))
+        found = spark.table("wall").orderBy("delivered_seq").collect()
     finally:
         query.stop()
     assert [row.process for row in found] == [1, 0]
@@ -163,7 +158,7 @@ def test_in_processing_time_the_last_messages_leave_when_due(streaming, tmp_path
 
 
 @pytest.mark.spark
-def test_a_live_stream_flushes_the_last_messages_when_idle_and_ends_on_request(streaming, tmp_path):
+def test_a_live_stream_flushes_the_last_messages_when_idle_and_ends_on_request(spark, tmp_path):
     folder = tmp_path / "in"
     folder.mkdir()
     rows = drifting_rows(1, 60).drop_columns(["arrived", "past"])
@@ -181,9 +176,7 @@ def test_a_live_stream_flushes_the_last_messages_when_idle_and_ends_on_request(s
     plan = Plan(epsilon_us=10_000, delta_us=10_000)
     guard = threading.Timer(SECONDS_MAX, stop.set)
     guard.start()
-    counts = order_stream(
-        streaming, stream, plan, until="stopped", on_batch=stop_at_the_end, stop=stop
-    )
+    counts = order_stream(spark, stream, plan, until="stopped", on_batch=stop_at_the_end, stop=stop)
     guard.cancel()
     assert told[0] < told[-1] == len(rows) == counts["delivered"]
     assert counts["observers"] == 1
@@ -194,8 +187,8 @@ def write_lines(path: Path, rows: pa.Table) -> None:
 
 
 @pytest.mark.spark
-def test_a_folder_that_grows_is_read_once_and_emptied_at_the_end(streaming, tmp_path):
-    spark, folder = streaming, tmp_path / "in"
+def test_a_folder_that_grows_is_read_once_and_emptied_at_the_end(spark, tmp_path):
+    folder = tmp_path / "in"
     folder.mkdir()
     rows = drifting_rows(1, 600).drop_columns(["observer", "past"])
     plan = Plan(epsilon_us=10_000, delta_us=10_000, wait_percent=60)
@@ -236,19 +229,19 @@ def test_a_folder_that_grows_is_read_once_and_emptied_at_the_end(streaming, tmp_
 
 
 @pytest.mark.spark
-def test_a_failing_stream_reports_the_reason_in_one_line(streaming, tmp_path, capfd):
+def test_a_failing_stream_reports_the_reason_in_one_line(spark, tmp_path, capfd):
     folder = tmp_path / "in"
     folder.mkdir()
     rows = drifting_rows(1, 60).drop_columns(["past"])
     pq.write_table(rows, folder / "1.parquet")
     plan = Plan(epsilon_us=10_000, delta_us=10_000)
     stream = Stream(folder=folder, out=tmp_path / "out", checkpoint=tmp_path / "state")
-    order_stream(streaming, stream, plan, until="read")
+    order_stream(spark, stream, plan, until="read")
     kept = stream.checkpoint / "settings.json"
     kept.write_text(kept.read_text().replace('"wait_percent": 100', '"wait_percent": 99'))
     pq.write_table(rows, folder / "2.parquet")
     other = Plan(epsilon_us=10_000, delta_us=10_000, wait_percent=99)
-    with pytest.raises(BeforehandError, match=r"the stream failed: .*was started with") as caught:
-        order_stream(streaming, stream, other, until="read")
+    with pytest.raises(BeforehandError, match=r"the stream failed: .*were started with") as caught:
+        order_stream(spark, stream, other, until="read")
     assert "\n" not in caught.value.problem
     capfd.readouterr()  # what Spark has to say about it

@@ -4,84 +4,82 @@ from __future__ import annotations
 
 import json
 import threading
+from typing import Any
 
-import pandas as pd
 import pyarrow as pa
 import pytest
 
+from beforehand.errors import LocalError
 from beforehand.observe import stream as stream_module
 from beforehand.observe.files import Stream, order_stream
-from beforehand.observe.packets import ROWS, open_packets, write_rows
+from beforehand.observe.notices import NOTICES, announce_run
 from beforehand.observe.settings import Plan
-from beforehand.observe.state import LEAVES, Reordering
-from beforehand.observe.stream import IDLE_US_MIN, STREAM_CONF, Waking, observe
+from beforehand.observe.stamps import ACTS, ENDS, NOW_US, PARTITION, RUN_US, Reordering
+from beforehand.observe.state import State, new_state
+from beforehand.observe.stream import IDLE_US_MIN, observe
+from beforehand.observe.task import OrderTask
 from beforehand.protocols.observer.observer import cbd
 from beforehand.protocols.observer.timestamp import Guarantees
 from beforehand.sim.drift import rule_of
 from tests.observe.test_state import SMALL, events
 
 ORDER = Reordering(rule_of(cbd(100), SMALL), 1000, "event")
+TASK = OrderTask(ORDER, 10_000_000, None, "/state", 4, "beforehand")
 PLAN = Plan(epsilon_us=5_000, delta_us=10_000)
 SECONDS_MAX = 90
 
 
-class Memory:
-    """The interface of Spark to the state of one observer in a worker."""
+def call(
+    state: State, rows: pa.Table, now_ms: int, run: tuple[int, bool] | None = None, of: int = 3
+) -> tuple[State, int]:
+    """Return the state after a batch, and the number of delivered rows.
 
-    def __init__(self) -> None:
-        self.get: tuple[object, ...] | None = None
-        self.now_ms, self.due_ms, self.hasTimedOut = 0, None, False
-
-    @property
-    def exists(self) -> bool:
-        return self.get is not None
-
-    def getCurrentProcessingTimeMs(self) -> int:
-        return self.now_ms
-
-    def update(self, value: tuple[object, ...]) -> None:
-        self.get = value
-
-    def remove(self) -> None:
-        self.get = self.due_ms = None
-
-    def setTimeoutDuration(self, ms: int) -> None:
-        self.due_ms = self.now_ms + ms
-
-
-def call(memory: Memory, waking: Waking, rows: pa.Table | None, now_ms: int) -> int:
-    """Return the number of delivered rows."""
-    memory.now_ms, memory.hasTimedOut, memory.due_ms = now_ms, rows is None, None
-    packets = [] if rows is None else [pd.DataFrame({ROWS: [write_rows(rows)]})]
-    outs = stream_module._stream_worker(ORDER, waking)(None, packets, memory)
-    return sum(len(open_packets(out[ROWS])) for out in outs)
+    run: start and kind of a run that begins with this batch.
+    """
+    marks: dict[str, Any] = {RUN_US: pa.nulls(len(rows), pa.int64())}
+    marks[ACTS] = pa.nulls(len(rows), pa.bool_())
+    for name, column in marks.items():
+        rows = rows.append_column(name, column)
+    # A tick, and perhaps a notice: no value in all other columns.
+    told = {ENDS: [None], RUN_US: [None], ACTS: [None]}
+    if run is not None:
+        told = {ENDS: [None, None], RUN_US: [None, run[0]], ACTS: [None, run[1]]}
+    kinds = {ENDS: pa.bool_(), RUN_US: pa.int64(), ACTS: pa.bool_()}
+    extra = pa.table({name: pa.array(told[name], kind) for name, kind in kinds.items()})
+    rows = pa.concat_tables([rows, extra], promote_options="default")
+    rows = rows.append_column(PARTITION, pa.array([of] * len(rows), pa.int32()))
+    rows = rows.append_column(NOW_US, pa.array([now_ms * 1000] * len(rows)))
+    state, out = TASK.take_batch(state, rows, 3)
+    return state, len(out)
 
 
 def test_the_last_rows_of_a_bounded_run_stayed_in_a_live_one():
-    memory, bounded = Memory(), Waking(10_000_000, acts=False)
-    assert call(memory, bounded, events(("a", 0, 1, 0, None)), now_ms=1_000) == 0
-    assert memory.due_ms == 11_000
-    # A bounded run sets the timer again and again, and lets nothing out.
-    assert call(memory, bounded, None, now_ms=12_000) == 0
-    assert memory.due_ms == 22_000
-    # One that is not bounded waits for so long itself: before it started, nobody listened.
-    live = Waking(10_000_000, since_us=50_000_000)
-    assert call(memory, live, None, now_ms=51_000) == 0
-    assert memory.due_ms == 60_000
-    assert call(memory, live, None, now_ms=60_000) == 1
+    row = events(("a", 0, 1, 0, None))
+    nothing = row.slice(0, 0)
+    state, count = call(new_state(ORDER), row, 1_000, (0, False))
+    assert count == 0
+    # A bounded run lets nothing out, however long it lasts.
+    state, count = call(state, nothing, 90_000)
+    assert count == 0
+    # One that is not bounded waits for so long itself: before it started, it could not listen.
+    state, count = call(state, nothing, 101_000, (100_000_000, True))
+    assert count == 0
+    state, count = call(state, nothing, 109_999)
+    assert count == 0
+    state, count = call(state, nothing, 110_000)
+    assert count == 1
 
 
-def test_an_observer_that_has_ended_is_forgotten_and_one_that_is_flushed_is_not():
-    memory, waking = Memory(), Waking(10_000_000)
-    rows = events(("a", 0, 1, 0, None), ("b", 1, 2, 0, None))
-    assert call(memory, waking, rows, now_ms=0) == 0
-    flush = events(("", None, None, None, None), ends=True)
-    assert call(memory, waking, flush, now_ms=1) == 2
-    assert memory.exists
-    end = flush.append_column(LEAVES, pa.array([True]))
-    assert call(memory, waking, end, now_ms=2) == 0
-    assert not memory.exists
-    assert memory.due_ms is None
+def test_rows_of_another_partition_are_refused():
+    with pytest.raises(LocalError, match="rows of one partition into another"):
+        call(new_state(ORDER), events(("a", 0, 1, 0, None)), 1_000, of=2)
+
+
+def test_only_the_first_of_several_bounded_runs_leaves_a_notice(tmp_path):
+    for is_live in (False, False, True, True, False, False):
+        announce_run(tmp_path, is_live=is_live)
+    kinds = [path.stem.partition("-")[2] for path in sorted((tmp_path / NOTICES).iterdir())]
+    assert kinds == ["bounded", "live", "live", "bounded"]
 
 
 @pytest.mark.spark
@@ -89,15 +87,18 @@ def test_the_last_rows_of_a_silent_observer_stayed_unless_an_idle_time_was_given
     spark, tmp_path, monkeypatch
 ):
     found = []
-    monkeypatch.setattr(
-        stream_module, "_order_stream", lambda packets, _, waking: found.append(waking) or packets
-    )
+
+    def spread(rows: Any, task: OrderTask, _: Any) -> Any:
+        found.append(task.idle_us)
+        return rows
+
+    monkeypatch.setattr(stream_module, "_spread", spread)
     rows = spark.readStream.schema("process int, time bigint").parquet(str(tmp_path))
     system = Guarantees(2, epsilon=5, delta=10)
-    observe(rows, system, tick_us=1000)
-    observe(rows, system, tick_us=1_000_000)
-    observe(rows, system, tick_us=1000, idle_us=None)
-    assert [waking.idle_us for waking in found] == [IDLE_US_MIN, 20_000_000, None]
+    observe(rows, system, tick_us=1000, state="state")
+    observe(rows, system, tick_us=1_000_000, state="state")
+    observe(rows, system, tick_us=1000, idle_us=None, state="state")
+    assert found == [IDLE_US_MIN, 20_000_000, None]
 
 
 @pytest.mark.spark
@@ -130,6 +131,4 @@ def test_observers_that_ended_stayed_in_the_state_for_ever(spark, tmp_path):
         )
     finally:
         guard.cancel()
-        for name in (*STREAM_CONF, "spark.sql.streaming.noDataMicroBatches.enabled"):
-            spark.conf.unset(name)
     assert (third["delivered"], third["observers"]) == (2, 2)

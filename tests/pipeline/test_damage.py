@@ -66,7 +66,7 @@ def test_a_truncated_or_changed_events_file_is_not_2_of_2(scenario, finished, ca
     assert f"{path.parent.name}/events.parquet: " in capsys.readouterr().err
     assert main(["verify", str(finished)]) == 3
     shown = capsys.readouterr().out
-    told = {"remove": "its events are not there", "truncate": "in its manifest"}
+    told = {"remove": "its event log is missing", "truncate": "in its manifest"}
     told["grow"] = told["truncate"]
     assert told.get(spoil, "of the length in its manifest, but with other bytes") in shown
     assert run_scenario(scenario, finished).computed == {"overlay": 1}
@@ -79,7 +79,7 @@ def test_a_run_that_is_not_finished_is_not_valid_for_the_part_that_is(finished, 
     (folder, _) = sorted(path.parent for path in finished.rglob("manifest.json"))
     shutil.rmtree(folder)
     assert main(["verify", str(finished)]) == 3
-    assert f"{folder.name}: unknown: its events are not there" in capsys.readouterr().out
+    assert f"{folder.name}: unknown: its event log is missing" in capsys.readouterr().out
     assert main(["verify", str(finished), "--json"]) == 3
     (lost,) = json.loads(capsys.readouterr().out)["lost"]
     assert lost.endswith(folder.name)

@@ -88,7 +88,7 @@ def run(spark, monkeypatch):
 
 
 def start(path, out, master, *overrides):
-    conf = json.dumps(quick_java.CONF)
+    conf = json.dumps(quick_java.EXECUTORS)
     return subprocess.Popen(
         [sys.executable, "-c", DRIVER, str(path), str(out), master, conf, *overrides],
         stdout=subprocess.PIPE,

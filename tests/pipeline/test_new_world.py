@@ -12,8 +12,6 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from tests import quick_java
-
 REPO = Path(__file__).parents[2]
 
 # Steps 1 to 5. Dice that are thrown: a sum outside of what dice can show is a broken run.
@@ -113,9 +111,8 @@ throws = 100
 def package(tmp_path):
     """The package as it is, and what the steps add to it."""
     source = tmp_path / "src"
-    # Bytecode goes along: seven processes would compile the package otherwise.
-    ignore = shutil.ignore_patterns("*.nbi", "*.nbc", "*.egg-info")
-    shutil.copytree(REPO / "src", source, ignore=ignore)
+    # Bytecode and machine code go along: seven processes would compile the package otherwise.
+    shutil.copytree(REPO / "src", source, ignore=shutil.ignore_patterns("*.egg-info"))
     added = {
         "pipeline/worlds/dice.py": WORLD,
         "report/dice/__init__.py": "",
@@ -148,7 +145,7 @@ def beforehand(package):
 def test_a_new_world_is_a_file_and_a_page(beforehand, tmp_path):
     scenario, out = tmp_path / "four.toml", tmp_path / "out"
     scenario.write_text(SCENARIO)
-    done = beforehand("run", scenario, "--out", out, "--json", *quick_java.FLAGS)
+    done = beforehand("run", scenario, "--out", out, "--json")
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert (told["scenario"], told["verdict"], told["computed"]) == ("four", "valid", {"throws": 4})

@@ -5,7 +5,7 @@ import json
 import pyarrow.parquet as pq
 import pytest
 
-from beforehand.commands.played import gather_results, is_playable
+from beforehand.commands.event_logs.played import gather_results, is_playable
 from beforehand.errors import InputError
 from beforehand.events import BROADCAST, DELIVER
 from beforehand.files import MANIFEST

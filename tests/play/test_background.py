@@ -97,8 +97,8 @@ def test_the_command_writes_a_page_with_a_map(tmp_path, capsys):
     (tmp_path / "streets.wkt").write_text(STREETS)
     page = tmp_path / "play.html"
     command = ["play", str(tmp_path / "walk.csv"), "--range", "10m", "--out", str(page)]
-    assert main([*command, "--map", str(tmp_path / "streets.wkt"), "--json"]) == 0
+    assert main([*command, "--background", str(tmp_path / "streets.wkt"), "--json"]) == 0
     assert "1 of 6 lines of the map lie apart" in json.loads(capsys.readouterr().out)["notes"]
     assert '"map.points"' in page.read_text()
-    assert main([*command, "--map", "x.osm", "--centre", "200,3"]) == 2
+    assert main([*command, "--background", "x.osm", "--centre", "200,3"]) == 2
     assert "no place: `200,3`" in capsys.readouterr().err

@@ -296,7 +296,7 @@ def test_findings_of_another_system_are_on_the_page_in_words(tmp_path):
     assert run.verdict == verdict.state == "invalid"
     assert len(run.violations.t_us) == len(verdict.findings) > 0
     assert set(run.wrong_words) == {finding.kind for finding in verdict.findings}
-    assert ask_model(tmp_path, run, "model.extra.told.length") == len(verdict.findings)
+    assert ask_model(tmp_path, run, "model.extra.findings.length") == len(verdict.findings)
 
 
 def test_places_follow_every_chain_and_count_what_no_order_keeps():

@@ -107,9 +107,8 @@ REGISTERED = "PROTOCOLS: dict[str, Protocol] = {\n"
 def package(tmp_path_factory):
     """The package as it is, and what the steps add to it: a file, an import and an entry."""
     source = tmp_path_factory.mktemp("package") / "src"
-    # Bytecode goes along: each process would compile the package otherwise.
-    ignore = shutil.ignore_patterns("*.nbi", "*.nbc", "*.egg-info")
-    shutil.copytree(REPO / "src", source, ignore=ignore)
+    # Bytecode and machine code go along: each process would compile the package otherwise.
+    shutil.copytree(REPO / "src", source, ignore=shutil.ignore_patterns("*.egg-info"))
     protocols = source / "beforehand" / "protocols"
     (protocols / "orders" / "fifo.py").write_text(ORDER)
     registry = protocols / "registry.py"

@@ -16,6 +16,7 @@ from beforehand.errors import InputError
 from beforehand.kernels.verify.causality import KINDS
 from beforehand.promises import PROMISES
 from beforehand.protocols.mobile.systems import SYSTEMS
+from beforehand.protocols.orders.order import Lifetimes
 from beforehand.protocols.orders.plausible import Plausible
 from beforehand.protocols.registry import (
     FORMER,
@@ -100,7 +101,8 @@ def test_size_that_a_protocol_does_not_have_is_refused(name):
 
 @pytest.mark.parametrize("name", ORDERS)
 def test_each_order_is_made_and_has_a_family(name):
-    order = make_order(name, 1, None, literal_deadlines=True, literal_barriers=True)
+    lifetimes = Lifetimes(1, 1) if ORDERS[name].lifetimes == "must" else None
+    order = make_order(name, 1, lifetimes, literal_deadlines=True, literal_barriers=True)
     assert order.node == 1
     assert name in FAMILIES
 

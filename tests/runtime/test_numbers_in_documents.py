@@ -12,7 +12,8 @@ from beforehand.runtime.crypto import handshake, merkle, trust
 from beforehand.runtime.queues import inbox
 from beforehand.runtime.radio import cell_settings, reliable_channel
 from beforehand.runtime.storage import event_log, group_commit, store
-from beforehand.runtime.transport import mesh
+from beforehand.runtime.transport import mesh, places
+from beforehand.runtime.transport.connection import drain
 from beforehand.runtime.transport.limits import Limits
 from tests.conftest import REPO
 
@@ -66,9 +67,19 @@ SENTENCES = [
     ),
     ("security.md", f"A message carries {trust.PROOF_HEAD_BYTES} bytes of proof"),
     ("security.md", f"up to {trust.NAMES_MAX:,} names"),
-    ("security.md", f"the last {mesh.HELLOS_MAX:,} hellos"),
-    ("security.md", f"{handshake.HELLO_BYTES} bytes; the tag is keyed"),
+    (
+        "security.md",
+        f"listener cookie {handshake.COOKIE_BYTES} bytes",
+    ),
+    ("security.md", f"{handshake.HELLO_BYTES} bytes; Noise NNpsk0"),
+    ("security.md", f"{handshake.ANSWER_BYTES} bytes; its second message"),
+    ("security.md", f"padded to {handshake.INTRODUCTION_BYTES} bytes"),
     ("security.md", f"can look at {handshake.HELLO_BYTES} bytes"),
+    (
+        "security.md",
+        "a random {:.0f} to {:.0f} s".format(*drain.DRAIN_SECONDS),
+    ),
+    ("security.md", f"at most {places.DRAINING_MAX} of them"),
     ("security.md", f"`frame_bytes_max` | {LIMITS.frame_bytes_max // MIB} MiB |"),
     (
         "security.md",

@@ -221,7 +221,7 @@ def test_a_false_claim_of_unsent_messages_silences_no_member(tmp_path):
     async def play():
         async with opened(tmp_path, names) as (ann, bob, liar):
             await linked(ann, bob, liar)
-            liar._cube._on_ask = lambda source, _, out: out.sends.append((source, forged))
+            liar._vcube._on_ask = lambda source, _, out: out.sends.append((source, forged))
             for frame in (forged, Ask((huge,) * 3), Known(huge)):
                 sends = [(name, frame) for name in ("ann", "bob")]
                 liar._parts.node.send("cid", sends)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beforehand.kernels.cells import air as kernel
-from beforehand.sim.radio import MACS, STREAM, Air, Radio, Signal
+from beforehand.sim.radio import EVERYBODY, MACS, STREAM, Air, Radio, Signal
 from beforehand.sim.streams import stream_key
 
 Ints = NDArray[np.int64]
@@ -23,7 +23,7 @@ class Traffic(msgspec.Struct, frozen=True):
     neighbours: Sequence[Sequence[int]]
     """The neighbours of each node at the beginning: sorted, and symmetric."""
     requests: Ints
-    """Rows of t_us, node and size_bytes, sorted by time."""
+    """Rows of t_us, node and size_bytes, and of a target if frames have any, sorted by time."""
     until_us: int
     """The end of the run, exclusive."""
     changes: Ints = msgspec.field(default_factory=lambda: np.zeros((0, 4), np.int64))
@@ -61,7 +61,8 @@ def play_compiled(radio: Radio, traffic: Traffic, seed: int) -> Ints:
     requests = traffic.requests
     sizes, inverse = np.unique(requests[:, 2], return_inverse=True)
     airtimes = np.array([radio.airtime_us(size) for size in sizes.tolist()], np.int64)
-    timed = np.column_stack((requests[:, :2], airtimes[inverse]))
+    targets = requests[:, 3] if requests.shape[1] > 3 else np.full(len(requests), EVERYBODY)
+    timed = np.column_stack((requests[:, :2], airtimes[inverse], targets))
     state = kernel.new_state(*_table(traffic), len(requests), ROWS_MAX)
     rules = kernel.Rules(
         mac=MACS.index(radio.mac),
@@ -73,6 +74,8 @@ def play_compiled(radio: Radio, traffic: Traffic, seed: int) -> Ints:
         key=np.uint64(stream_key(seed, STREAM)),
         answers_draw=radio.answers_draw,
         queue_max=radio.queue_max or 0,
+        full_duplex=radio.full_duplex,
+        unicast_hold_us=radio.unicast_hold_us,
     )
     log = []
     is_done = False

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-import math
-
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,17 +10,11 @@ from beforehand.errors import InputErrors, LocalError
 from beforehand.kernels.cells.air import COLLIDED, DEAF, RECEIVED, STARTED
 from beforehand.sim.contacts.links import FOREVER_US
 from beforehand.sim.grid_index import GridIndex
-from beforehand.sim.radio import Air, Radio, Signal
+from beforehand.sim.radio import EVERYBODY, Air, Radio, Signal
 from tests.sim.radio_play import Traffic, play, play_compiled
 from tests.sim.radio_traffic import (
-    SECOND_US,
-    Losses,
-    backlog,
     everybody,
     in_order,
-    measure,
-    placed,
-    poisson,
 )
 
 APP_BYTES = 148
@@ -37,6 +30,11 @@ RADIOS = st.builds(
     sense_us=st.sampled_from([0, 4, 15]),
     answers_draw=st.booleans(),
     queue_max=st.sampled_from([None, 1, 3]),
+    full_duplex=st.booleans(),
+).flatmap(
+    lambda radio: st.sampled_from([0, 5_000] if radio.mac == "none" else [0]).map(
+        lambda hold_us: msgspec.structs.replace(radio, unicast_hold_us=hold_us)
+    )
 )
 
 
@@ -161,6 +159,30 @@ def test_a_transmitting_node_receives_nothing(own_us, capture):
     assert (heard.received, heard.deaf) == ((), (1,))
 
 
+def test_a_node_with_full_duplex_receives_while_it_transmits():
+    signals = run(Air(Radio(mac="none", full_duplex=True), everybody(3), 1), (0, 0), (500, 1))
+    assert [signal[4:] for signal in ends(signals).values()] == [((1,), (2,), ()), ((0,), (2,), ())]
+
+
+@pytest.mark.parametrize(("target", "is_held"), [(1, False), (2, True), (EVERYBODY, False)])
+def test_a_unicast_frame_that_is_not_received_holds_up_the_next_one(target, is_held):
+    air = Air(Radio(mac="none", unicast_hold_us=100_000), HIDDEN, 1)
+    air.transmit(0, 0, APP_BYTES, target)
+    air.transmit(0, 0, APP_BYTES)
+    assert starts(run(air))[1] == (100_000 if is_held else APP_US)
+
+
+def test_a_hold_applies_to_a_frame_that_is_requested_during_it_and_to_none_after_it():
+    air = Air(Radio(mac="none", unicast_hold_us=100_000), HIDDEN, 1)
+    air.transmit(0, 0, APP_BYTES, 2)
+    assert starts(run(air, (50_000, 0), (200_000, 0))) == {0: 0, 1: 100_000, 2: 200_000}
+
+
+def test_a_hold_is_refused_with_carrier_sense():
+    with pytest.raises(InputErrors, match="needs the MAC `none`: dcf"):
+        Air(Radio(unicast_hold_us=1), everybody(2), 1)
+
+
 def test_a_busy_medium_freezes_the_backoff():
     alone = run(Air(Radio(), everybody(3), 3), (0, 0), (0, 0))
     slots = (starts(alone)[1] - ends(alone)[0].t_us - 50) // 20
@@ -253,9 +275,9 @@ def traffics(draw: st.DrawFn) -> Traffic:
     at = draws.integers(0, until_us // 2, (count, 1))
     if draw(st.booleans()):
         at -= at % 500  # many at once
-    requests = np.hstack(
-        (at, draws.integers(0, nodes, (count, 1)), draws.choice([20, 148], (count, 1)))
-    )
+    sizes = draws.choice([20, 148], (count, 1))
+    targets = draws.integers(-1, nodes, (count, 1))  # -1: all nodes in range
+    requests = np.hstack((at, draws.integers(0, nodes, (count, 1)), sizes, targets))
     in_range = np.triu(draws.random((nodes, nodes)) < draw(st.sampled_from([0.3, 0.7, 1])), 1)
     pairs = in_range | in_range.T
     changes = []
@@ -295,7 +317,7 @@ def test_a_frame_is_received_exactly_where_no_other_frame_overlapped(radio, traf
             for other, (other_us, node) in sent.items()
             if other != frame and other_us < end_us and other_us + air_us[other] > start_us
         ]
-        own = any(node == listener for _, node in overlaps)
+        own = not radio.full_duplex and any(node == listener for _, node in overlaps)
         heard = [us for us, node in overlaps if node in traffic.neighbours[listener]]
         survives = radio.capture and all(us > start_us + radio.sense_us for us in heard)
         expected = DEAF if own else RECEIVED if not heard or survives else COLLIDED
@@ -333,46 +355,3 @@ def test_the_grid_index_finds_nodes_across_cell_borders():
     for node, (x_m, y_m) in enumerate([(119, 119), (121, 119), (119, 121), (121, 121), (500, 0)]):
         places.move(node, x_m, y_m)
     assert places.neighbours == [[1, 2, 3], [0, 2, 3], [0, 1, 3], [0, 1, 2], []]
-
-
-def slotted(nodes: int, cw: int, rounds: int) -> float:
-    """The share of frames that collide if slots count only while the channel is idle."""
-    draws = np.random.default_rng(1)
-    left = draws.integers(0, cw + 1, nodes)
-    sent = lost = 0
-    for _ in range(rounds):
-        left -= left.min()
-        first = left == 0
-        count = int(first.sum())
-        sent += count
-        lost += count if count > 1 else 0
-        left[first] = draws.integers(0, cw + 1, count)
-    return lost / sent
-
-
-@pytest.mark.parametrize("cw", [15, 31])
-@pytest.mark.parametrize("nodes", [2, 5, 10, 20, 40])
-def test_saturated_senders_collide_as_often_as_the_formula_predicts(nodes, cw):
-    losses = Losses()
-    seconds = 10 if nodes > 5 else 90  # few senders rarely collide: more is needed to see it
-    traffic = Traffic(everybody(nodes), backlog(nodes, 400 * seconds, 148), seconds * SECOND_US)
-    measure(losses, Radio(cw=cw), traffic, seed=1, warm_us=0)
-    loss = losses.total()
-    assert loss == pytest.approx(slotted(nodes, cw, 600 * seconds), rel=0.05)
-    tau = 2 / (cw + 2)
-    formula = 1 - (1 - tau) ** (nodes - 1)
-    assert formula - 0.05 < loss < formula + 0.01
-
-
-@pytest.mark.parametrize("mac", ["dcf", "csma", "none"])
-@pytest.mark.parametrize("per_s", [20, 70, 150])
-def test_a_hidden_pair_collides_as_often_as_the_formula_predicts(per_s, mac):
-    losses = Losses()
-    for seed in range(3):
-        draws = np.random.default_rng(seed)
-        until_us = 200 * SECOND_US
-        requests = in_order(*(poisson(draws, node, 148, per_s, until_us) for node in (0, 2)))
-        traffic = Traffic(placed([(0, 0), (100, 0), (200, 0)]), requests, until_us)
-        measure(losses, Radio(mac=mac), traffic, seed=seed)
-    load = per_s * APP_US / SECOND_US
-    assert losses.total() == pytest.approx(1 - (1 - load) * math.exp(-load), rel=0.05)

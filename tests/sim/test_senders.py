@@ -32,8 +32,8 @@ def test_every_sender_was_in_contact_and_had_the_message_before():
     met = {}
     for a, b, up_us, down_us in trace.contacts.tolist():
         met.setdefault((a, b), []).append((up_us, down_us))
-    spoken = result.columns["kind"] == BROADCAST
-    parts = [result.columns[name][spoken].tolist() for name in ("origin", "seq", "t_us")]
+    is_broadcast = result.columns["kind"] == BROADCAST
+    parts = [result.columns[name][is_broadcast].tolist() for name in ("origin", "seq", "t_us")]
     held = {(origin, (origin, seq)): t_us for origin, seq, t_us in zip(*parts, strict=True)}
     for t_us, node, origin, seq, sender in receptions(result.columns, result.senders):
         sent_us = t_us - 2_000

@@ -16,7 +16,6 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests import quick_java
 from tests.waiting import wait_until
 
 from beforehand.errors import InputError
@@ -233,7 +232,7 @@ def test_a_master_and_a_connect_server_together_are_refused():
 def test_a_setting_that_spark_refuses_is_not_an_internal_error(tmp_path):
     (tmp_path / "small.toml").write_text(SCENARIO)
     words = ["run", "small.toml", "--conf", "spark.sql.shuffle.partitions=-4", "--master", "local"]
-    command = [sys.executable, "-m", "beforehand.cli", *words, *quick_java.FLAGS]
+    command = [sys.executable, "-m", "beforehand.cli", *words]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 2
     assert "must be positive" in done.stderr

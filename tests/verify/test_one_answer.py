@@ -196,12 +196,12 @@ def test_reasons_are_those_that_the_command_prints(tmp_path, capsys):
     write_run(tmp_path, "silent", CHAIN[:2])
     assert [*verify_events(tmp_path).reasons()] == [
         ("silent", "unknown", "nothing was delivered"),
-        ("data/overlay/b", "unknown", "its events are not there"),
+        ("data/overlay/b", "unknown", "its event log is missing"),
     ]
     main(["verify", str(tmp_path)])
     shown = capsys.readouterr().out
     assert "silent: unknown: nothing was delivered" in shown
-    assert "data/overlay/b: unknown: its events are not there" in shown
+    assert "data/overlay/b: unknown: its event log is missing" in shown
 
 
 def test_a_planned_run_without_a_log_was_valid_for_the_library_and_unknown_for_the_command(

@@ -106,6 +106,12 @@ def _add_groups(parser: argparse.ArgumentParser) -> None:
     stream.add_argument(
         "--files-per-batch", type=whole(1, 10**6), default=32, metavar="N", help="default: 32"
     )
+    stream.add_argument(
+        "--partitions",
+        type=whole(1, 10**4),
+        metavar="N",
+        help="tasks of each batch; default: Spark's shuffle partitions, at most 8",
+    )
     tuning = parser.add_argument_group("tune on a sample with vector clocks in the column `past`")
     tuning.add_argument("--tune", action="store_true", help="find the least wait and timestamp")
     tuning.add_argument("--budget", metavar="SHARE", help="allowed messages in violation: 1%%")
@@ -128,9 +134,10 @@ def check(args: argparse.Namespace) -> None:
         raise InputError("no folder for the output", hint="pass `--out DIR`")
     if args.budget is not None:
         raise InputError("a budget is for `--tune`", hint="pass `--wait` instead")
-    if args.checkpoint is None and (args.once or args.flush or args.idle or args.every):
+    of_streams = (args.once, args.flush, args.idle, args.every, args.partitions)
+    if args.checkpoint is None and any(of_streams):
         raise InputError(
-            "`--once`, `--flush`, `--every` and `--idle` are for streams",
+            "`--once`, `--flush`, `--every`, `--idle` and `--partitions` are for streams",
             hint="pass `--checkpoint DIR`, or leave them out: all that is there is ordered",
         )
     if args.checkpoint is not None and args.remote is not None:
@@ -166,6 +173,7 @@ def read_plan(args: argparse.Namespace) -> Plan:
         elements=args.elements,
         tick_us=None if args.tick is None else _duration(args.tick, "--tick"),
         clock=args.clock,
+        partitions=args.partitions,
         time_unit=args.time_unit,
     )
 
@@ -224,7 +232,7 @@ def _run_on_spark(
             check_executors(spark, *{first_folder(place) for place in places}, reads=files)
         if args.checkpoint is not None:
             # Let a running batch finish: the handler only sets the flag.
-            interruption.break_off = partial(_hush, spark)
+            interruption.break_off = partial(_silence_spark, spark)
         totals = _order(spark, args, plan, pace, interruption.asked)
     if interruption.asked.is_set():
         return interruption.exit_code
@@ -260,7 +268,7 @@ def _order(
     )
 
 
-def _hush(spark: SparkSession) -> None:
+def _silence_spark(spark: SparkSession) -> None:
     """Turn Spark's log off: errors during shutdown are not of interest.
 
     The stream itself checks the stop flag.
@@ -283,10 +291,10 @@ def _show(totals: Counts, args: argparse.Namespace) -> int:
         _note_rejects(totals["rejected"], rejects)
     held = totals.get("held", 0)
     if held:
-        note(f"{held} events are held until more come; `--flush` lets them out")
+        note(f"{held} events are held until more arrive; `--flush` delivers them")
     ordered = totals["delivered"] - totals["reset"]
     if not ordered and not held and totals["reset"] + totals["rejected"]:
-        note("no event was put in order: all were reset or rejected; are ε, δ and the tick right?")
+        note("no event was ordered: all were reset or rejected; check ε, δ and the tick")
         return EXIT_UNKNOWN
     return EXIT_UNKNOWN if totals.get("gone") else EXIT_VALID
 
@@ -334,9 +342,7 @@ def _print_tuning(found: Tuning, args: argparse.Namespace, tick_us: int) -> None
     rows = [_row(point, tick_us) for point in (*found.waits, *found.stamps)]
     print_table(f"{args.order}, budget {args.budget}, first half of the sample", headings, rows)
     if found.chosen is None or found.confirmed is None:
-        note(
-            "no wait keeps the budget in both halves of the sample: are ε and δ wide enough for it?"
-        )
+        note("no wait keeps the budget in both halves of the sample: ε and δ may be too small")
         return
     chosen = found.chosen
     elements = f" --elements {chosen.elements}" if chosen.uses_c else ""

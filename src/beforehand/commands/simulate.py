@@ -289,7 +289,7 @@ def _print_summary(trace: Trace, spec: Spec, summary: dict[str, Any]) -> None:
     if not summary["broadcasts"]:
         stays_us = trace.presence[:, 2] - trace.presence[:, 1]
         first = show_duration(spec.traffic.first_us)
-        why = f": none was there for longer than {first} (`--first`)"
+        why = f": none was present for longer than {first} (`--first`)"
         is_short = int(stays_us.max(initial=0)) <= spec.traffic.first_us
         note(f"no node broadcast anything{why if is_short else ''}")
     note(f"transfer model: {summary['transfer_model']}")

@@ -15,7 +15,7 @@ from beforehand.verify.foreign.judge import LogVerdict
 WORDS_MAX = 40
 
 
-def tell_log(run: Run, verdict: LogVerdict, around: str | None = None) -> Story:
+def story_of_log(run: Run, verdict: LogVerdict, around: str | None = None) -> Story:
     """Return the diagram of a run of another system.
 
     around: the id of a message or of an event. By default the first violation, else the message
@@ -84,13 +84,13 @@ class _Chooser:
         findings = self.verdict.findings
         marks: dict[int, str] = {}
         if around is None and findings:
-            told = findings[0].told
+            summary = findings[0].summary
             core = self._proof(findings[0])
             marks = dict.fromkeys(core, PROOF) | {core[-1]: VIOLATION}
         else:
-            core, told = self._around(around)
+            core, summary = self._around(around)
         chosen, past = self._grow(core)
-        return self._story(told, chosen, marks, past)
+        return self._story(summary, chosen, marks, past)
 
     def _proof(self, finding: Finding) -> list[int]:
         core = [self.number[id(event)] for event in finding.chain() if id(event) in self.number]
@@ -108,12 +108,12 @@ class _Chooser:
                     hint="take an id as the log has it; `beforehand logs FILE` shows some",
                 )
             return core, f"`{visible(around)}` and its causal past"
-        last, told = self._slowest(), "the message that took longest"
+        last, summary = self._slowest(), "the message that took longest"
         if last is None:
             with_cause = [at for at in range(len(self.events)) if self.causes.get(at)]
             last = with_cause[-1] if with_cause else len(self.events) - 1
-            told = "the last event that has a cause at another node"
-        return [*self.causes.get(last, ()), last], f"{told}, and its causal past"
+            summary = "the last event that has a cause at another node"
+        return [*self.causes.get(last, ()), last], f"{summary}, and its causal past"
 
     def _slowest(self) -> int | None:
         """Return the event that came longest after its cause, by physical time."""
@@ -145,9 +145,9 @@ class _Chooser:
             level = list(following)
         return list(chosen), len(seen)
 
-    # ---- telling ----
+    # ---- describing ----
 
-    def _story(self, told: str, chosen: list[int], marks: dict[int, str], past: int) -> Story:
+    def _story(self, summary: str, chosen: list[int], marks: dict[int, str], past: int) -> Story:
         rows = self._sorted(chosen)
         at = {row: number for number, row in enumerate(rows)}
         steps = tuple(self._step(row, marks.get(row, "")) for row in rows)
@@ -168,7 +168,7 @@ class _Chooser:
         left_out.append(f"the arrows are those that the log proves: {self._source()}")
         return Story(
             visible(self.run.name),
-            visible(told),
+            visible(summary),
             nodes,
             steps,
             tuple(arrows),

@@ -14,7 +14,7 @@ INSTANT = {"deliver": "delivers", "receive": "receives", "broadcast": "broadcast
 
 def mermaid_text(story: Story) -> str:
     actor = {node: f"n{at}" for at, node in enumerate(story.nodes)}
-    lines = ["sequenceDiagram", f"  %% {_comment(story.told)}"]
+    lines = ["sequenceDiagram", f"  %% {_comment(story.summary)}"]
     lines += [f"  participant {actor[node]} as {_escape(node)}" for node in story.nodes]
     into: dict[int, list[Arrow]] = {}
     for arrow in story.arrows:

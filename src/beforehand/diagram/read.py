@@ -1,4 +1,4 @@
-"""Read a log of any kind that `verify` reads, and tell the diagram of one of its runs."""
+"""Read a log of any kind that `verify` reads, and choose the events of a diagram."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from beforehand.diagram.foreign import tell_log
-from beforehand.diagram.runs import tell_run
+from beforehand.diagram.foreign import story_of_log
+from beforehand.diagram.runs import story_of_run
 from beforehand.diagram.story import Story
 from beforehand.errors import InputError, list_some, visible
 from beforehand.events import BROADCAST, DELIVER, NODE_SUFFIX
@@ -33,11 +33,11 @@ def read_story(
     """Return the diagram of a log or of a results folder.
 
     wanted: the run, or the beginning of its name. By default the first one with a violation.
-    around: a message; see `tell_run` and `tell_log`.
+    around: a message; see `story_of_run` and `story_of_log`.
     mapping, profile: how the log is read; see `verify_events`.
     """
     if path.is_dir() and (path / PLAN_FILE).is_file():
-        return tell_run(gather_run(path, wanted), around)
+        return story_of_run(gather_run(path, wanted), around)
     return story_of(path, verify_events(path, mapping=mapping, profile=profile), wanted, around)
 
 
@@ -55,8 +55,8 @@ def story_of(
     chosen = runs[at]
     if isinstance(chosen, LogVerdict):
         read = [run for reading in verdict.readings for run in reading.runs]
-        return tell_log(read[at], chosen, around)
-    return tell_run(_run_of(path, chosen), around)
+        return story_of_log(read[at], chosen, around)
+    return story_of_run(_run_of(path, chosen), around)
 
 
 def _run_of(path: Path, verdict: RunVerdict) -> Run:

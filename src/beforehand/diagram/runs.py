@@ -38,7 +38,7 @@ CAUSES_MAX, HOPS_MAX = 4, 4
 NAMED = re.compile(r"(?P<name>.+?)(?: #(?P<rank>\d+)|:(?P<seq>-?\d+))")
 
 
-def tell_run(run: Run, around: str | None = None) -> Story:
+def story_of_run(run: Run, around: str | None = None) -> Story:
     """Return the diagram of a run.
 
     around: a message, as `name #2` or `name:seq`. By default the first violation, else the message
@@ -65,13 +65,13 @@ class _Chooser:
     def story(self, around: str | None) -> Story:
         wrong = self.run.violations
         if around is None and len(wrong.t_us):
-            told = self._tell_violation(0)
+            summary = self._choose_violation(0)
         else:
             focus = self._longest_wait() if around is None else self._find(around)
             at = np.flatnonzero(self.index.find(wrong.origin, wrong.seq) == focus)
-            told = self._tell_violation(int(at[0])) if len(at) else self._tell_message(focus)
+            summary = self._choose_violation(int(at[0])) if len(at) else self._choose_message(focus)
         self._add_faults()
-        return self._story(told)
+        return self._story(summary)
 
     # ---- finding messages and rows ----
 
@@ -151,7 +151,7 @@ class _Chooser:
             node = sender
         return [*rows, *self._rows(message, BROADCAST)]
 
-    def _tell_violation(self, at: int) -> str:
+    def _choose_violation(self, at: int) -> str:
         wrong = self.run.violations
         chain = wrong.chain[at] if at < len(wrong.chain) else np.zeros((0, 5), np.int64)
         proof = list(self._proof_rows(chain))
@@ -181,31 +181,31 @@ class _Chooser:
         """Yield the rows of the log that a proof names."""
         used: set[int] = set()
         messages = self.index.find(chain[:, 2], chain[:, 3])
-        for (t_us, node, _, _, spoken), message in zip(chain.tolist(), messages, strict=True):
-            kind = BROADCAST if spoken else DELIVER
+        for (t_us, node, _, _, sent), message in zip(chain.tolist(), messages, strict=True):
+            kind = BROADCAST if sent else DELIVER
             rows = [row for row in self._rows(int(message), kind, node) if row not in used]
             row = next((row for row in rows if self.events.t_us[row] == t_us), None)
             if row is not None:
                 used.add(row)
                 yield row
 
-    def _tell_message(self, message: int) -> str:
+    def _choose_message(self, message: int) -> str:
         waited = self._longest_at(message)
         self._add(self._rows(message, BROADCAST))
-        told = f"how {self._title(message)} spread"
+        summary = f"how {self._title(message)} spread"
         causes = self._causes(message)
         if waited is not None:
             received, delivered = waited
             node = int(self.events.node[delivered])
             wait = format_duration(int(self.events.t_us[delivered] - self.events.t_us[received]))
-            told = (
+            summary = (
                 f"{self._name(node)} received {self._title(message)}, and delivered it {wait} later"
             )
             self._add([received, delivered])
             self._add(self._arrival(node, message))
             missing = self._missing(node, message, received, delivered)
             if missing and self.run.pasts is not None:
-                told += f", after its cause {self._title(missing[0])}"
+                summary += f", after its cause {self._title(missing[0])}"
             for cause in missing[:CAUSES_MAX]:
                 self._add(self._arrival(node, cause))
             causes = list(dict.fromkeys([*missing[:CAUSES_MAX], *causes]))
@@ -215,7 +215,7 @@ class _Chooser:
         for kind in (EXPIRE, DROP, DELIVER):
             for row in self._rows(message, kind):
                 self._add([row, *self._arrival(int(self.events.node[row]), message, hops=1)])
-        return told
+        return summary
 
     def _longest_at(self, message: int) -> tuple[int, int] | None:
         """Return the reception and the delivery at the node where a message waited longest."""
@@ -269,7 +269,7 @@ class _Chooser:
         for row in np.flatnonzero((is_loss | is_crash) & at_node).tolist():
             self._add([row])
 
-    # ---- telling ----
+    # ---- describing ----
 
     def _name(self, node: int) -> str:
         return brief(
@@ -285,7 +285,7 @@ class _Chooser:
             return f"{name}:{self.index.seq[message]}"
         return f"{name} #{int((self.index.origin[: message + 1] == origin).sum())}"
 
-    def _story(self, told: str) -> Story:
+    def _story(self, summary: str) -> Story:
         rows = [row for row in sorted(self.chosen) if not self._is_instant(row)]
         at = {row: number for number, row in enumerate(rows)}
         names = [visible(name) for name in self.run.names]
@@ -302,7 +302,7 @@ class _Chooser:
         order = dict.fromkeys(step.node for step in steps)
         return Story(
             title=visible(self.run.title),
-            told=told,
+            summary=summary,
             nodes=tuple(order),
             steps=steps,
             arrows=tuple(self._arrows(rows, at)),
@@ -317,8 +317,8 @@ class _Chooser:
         """
         message, node = int(self.message[row]), int(self.events.node[row])
         if self.events.kind[row] == DELIVER and not self.marks.get(row):
-            spoken = self._rows(message, BROADCAST, node)
-            return bool(spoken) and self.events.t_us[spoken[0]] == self.events.t_us[row]
+            sent = self._rows(message, BROADCAST, node)
+            return bool(sent) and self.events.t_us[sent[0]] == self.events.t_us[row]
         if self.events.kind[row] != RECEIVE:
             return False
         later = self._rows(message, DELIVER, node)[:1]
@@ -336,19 +336,19 @@ class _Chooser:
             if self.events.kind[row] not in (RECEIVE, DELIVER) or pair in arrived:
                 continue
             arrived.add(pair)
-            spoken = [other for other in self._rows(pair[1], BROADCAST) if other in at]
-            if spoken and self.events.node[spoken[0]] == pair[0] and spoken[0] < row:
+            sent = [other for other in self._rows(pair[1], BROADCAST) if other in at]
+            if sent and self.events.node[sent[0]] == pair[0] and sent[0] < row:
                 continue  # its own message
             received = self._rows(pair[1], RECEIVE, pair[0])[:1]
             sender = int(self.events.sender[received[0]]) if received else -1
             had = [*self._rows(pair[1], RECEIVE, sender), *self._rows(pair[1], DELIVER, sender)]
             hops = [other for other in had if other in at and other < row] if sender >= 0 else []
-            if sender >= 0 and spoken and self.events.node[spoken[0]] == sender:
-                hops = spoken
+            if sender >= 0 and sent and self.events.node[sent[0]] == sender:
+                hops = sent
             if hops:
                 yield Arrow(at[min(hops)], at[row])
-            elif spoken:
-                yield Arrow(at[spoken[0]], at[row], is_hop=False)
+            elif sent:
+                yield Arrow(at[sent[0]], at[row], is_hop=False)
 
     def _waits(self, rows: list[int], at: dict[int, int]) -> Iterator[tuple[int, int]]:
         for row in rows:

@@ -48,7 +48,7 @@ class Story:
     """A diagram: its steps follow causality, but for arrows that point backwards."""
 
     title: str
-    told: str
+    summary: str
     """One sentence: what the diagram is about."""
     nodes: tuple[str, ...]
     steps: tuple[Step, ...]

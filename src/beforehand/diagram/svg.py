@@ -61,7 +61,7 @@ class _Picture:
         self.x = self._places(story.columns())
         self.width = max(420.0, max(self.x, default=0) + 70)
         letters = int((self.width - 2 * EDGE) / TEXT)
-        self.head = textwrap.wrap(story.told, int(letters * 0.8)) or [""]
+        self.head = textwrap.wrap(story.summary, int(letters * 0.8)) or [""]
         self.notes = [
             line
             for note in (NOT_TO_SCALE, *story.notes)
@@ -96,7 +96,7 @@ class _Picture:
         legend = list(self._legend())
         height = self.bottom + 12 + 24 + 16 * len(self.notes) + EDGE
         parts = [
-            _tag("title", escape(self.story.told)),
+            _tag("title", escape(self.story.summary)),
             _tag("desc", escape("; ".join(f"{s.node}: {s.words}" for s in self.story.steps))),
             _tag("rect", width=self.width, height=height, fill="#ffffff"),
             _head(self.head),
@@ -172,8 +172,8 @@ class _Picture:
         label = _text(x, y - 13, words, fill=colour, font_weight=weight, **aligned, **HALO)
         where = brief(step.note, LETTERS_MAX)
         note = _text(x, y + 21, where, fill=SOFT, font_size=9, **aligned, **HALO)
-        told = _tag("title", escape(f"{step.node}: {step.words} ({step.note})"))
-        return _tag("g", told + sign(step, x, y) + label + (note if step.note else ""))
+        title = _tag("title", escape(f"{step.node}: {step.words} ({step.note})"))
+        return _tag("g", title + sign(step, x, y) + label + (note if step.note else ""))
 
     def _legend(self) -> Iterator[str]:
         x, y = EDGE + 6, self.bottom + 22

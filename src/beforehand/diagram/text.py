@@ -40,7 +40,7 @@ def plain_text(story: Story) -> str:
     causes: dict[int, list[Arrow | None]] = {}
     for arrow in story.arrows:
         causes.setdefault(arrow.effect, []).append(arrow)
-    lines = [*textwrap.wrap(story.told, WIDTH), "", heads.rstrip()]
+    lines = [*textwrap.wrap(story.summary, WIDTH), "", heads.rstrip()]
     for at, step in enumerate(story.steps):
         lines += [_line(story, place, step, arrow) for arrow in causes.get(at, (None,))]
     used = dict.fromkeys(_sign(step) for step in story.steps)

@@ -33,7 +33,7 @@ def tikz_text(story: Story) -> str:
     row = {node: -at for at, node in enumerate(story.nodes)}
     end = (max(columns, default=0) + 1) * wide
     lines = [
-        f"% {_comment(story.told)}",
+        f"% {_comment(story.summary)}",
         *(f"% {_comment(note)}" for note in story.notes),
         r"% \usepackage{tikz} \usetikzlibrary{shapes.geometric}",
         r"\begin{tikzpicture}[y=1.1cm,",

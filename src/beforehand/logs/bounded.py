@@ -18,9 +18,10 @@ CHILD = """
 import json, re, sys
 asked = json.loads(sys.stdin.buffer.read())
 found = re.compile(asked["pattern"], re.MULTILINE)
-matches = found.finditer(asked["text"])
-spans = [[m.start(), m.end(), m.groupdict()] for m in matches if m.end() > m.start()]
-sys.stdout.buffer.write(json.dumps(spans).encode())
+answer = [
+    [[m.start(), m.end(), m.groupdict()] for m in found.finditer(text)] for text in asked["texts"]
+]
+sys.stdout.buffer.write(json.dumps(answer).encode())
 """
 
 Match = tuple[int, int, dict[str, str | None]]
@@ -38,8 +39,16 @@ def compile_user(pattern: str, where: str) -> re.Pattern[str]:
 
 def find_all(pattern: re.Pattern[str], text: str, where: str) -> list[Match]:
     """Return all matches that are not empty; raise InputError if that takes too long."""
-    asked = json.dumps({"pattern": pattern.pattern, "text": text}).encode()
-    seconds = SECONDS_MIN + SECONDS_PER_MIB * len(text) / (1 << 20)
+    (found,) = find_in_each(pattern, [text], where)
+    return [match for match in found if match[1] > match[0]]
+
+
+def find_in_each(pattern: re.Pattern[str], texts: list[str], where: str) -> list[list[Match]]:
+    """Return all matches in each text; raise InputError if that takes too long."""
+    if not texts:
+        return []
+    asked = json.dumps({"pattern": pattern.pattern, "texts": texts}).encode()
+    seconds = SECONDS_MIN + SECONDS_PER_MIB * len(asked) / (1 << 20)
     try:
         done = subprocess.run(
             [sys.executable, "-I", "-S", "-c", CHILD],
@@ -55,4 +64,4 @@ def find_all(pattern: re.Pattern[str], text: str, where: str) -> list[Match]:
     except subprocess.CalledProcessError as error:
         problem = "the regular expression could not be matched"
         raise InputError(problem, where=where, hint=error.stderr.decode()[-200:]) from error
-    return [(start, end, groups) for start, end, groups in json.loads(done.stdout)]
+    return [[(start, end, groups) for start, end, groups in one] for one in json.loads(done.stdout)]

@@ -60,7 +60,7 @@ def values(source: Source) -> Iterator[Any]:
 
 def _broken(source: Source, at: int) -> InputError:
     where = f"{source.name}:{source.line_at(at)}"
-    return InputError("broken EDN", where=where, hint="is the file complete?")
+    return InputError("broken EDN", where=where, hint="check whether the file is complete")
 
 
 def _collection(opened: str, at: int, items: list[Any]) -> Any:

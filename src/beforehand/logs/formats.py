@@ -18,6 +18,7 @@ from beforehand.logs.readers import (
     histories,
     maelstrom,
     mpi,
+    otf2_traces,
     projections,
     spans,
     tables,
@@ -197,6 +198,14 @@ READERS = (
         "messages",
     ),
     Format(
+        "otf2",
+        "traces of OTF2 (Score-P): NAME.otf2 or its folder, with the extra `otf2`",
+        "\x03BOTF2\0",
+        otf2_traces.is_otf2,
+        otf2_traces.read_anchors,
+        "messages",
+    ),
+    Format(
         "projections",
         "logs of Projections (Charm++), one per processor",
         "PROJECTIONS-RECORD 2\n20 3 5 80894 0 0 80 6 2",
@@ -231,6 +240,7 @@ READERS = (
     ),
 )
 """Formats with readers of their own, in the order in which they are tried."""
+BINARY = ("otf2",)
 
 
 @cache
@@ -253,10 +263,9 @@ def _declared(profile: Profile) -> Format:
 
 def detect(source: Source) -> tuple[Format, str] | None:
     """Return the first format that recognises a file, and by which mark; None if none does."""
-    if b"\0" in source.data[:HEAD_BYTES]:
-        return None  # binary
+    is_binary = b"\0" in source.data[:HEAD_BYTES]
     for form in all_formats():
-        if why := form.test(source):
+        if is_binary == (form.name in BINARY) and (why := form.test(source)):
             return form, why
     return None
 

@@ -41,7 +41,7 @@ def documents(source: Source) -> list[Any]:
         raise InputError(
             f"broken JSON behind line {line:,}",
             where=source.name,
-            hint="is the file complete?",
+            hint="check whether the file is complete",
         ) from error
     except RecursionError as error:
         raise InputError("JSON that is nested too deep", where=source.name) from error

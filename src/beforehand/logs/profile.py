@@ -16,7 +16,7 @@ import msgspec
 
 from beforehand.errors import InputError, closest
 from beforehand.files import unreadable
-from beforehand.logs.bounded import compile_user, find_all
+from beforehand.logs.bounded import Match, compile_user, find_in_each
 from beforehand.logs.located import AT
 from beforehand.logs.mapping import NONE, ROLES, Fields
 from beforehand.logs.model import KINDS, Causality, Event, Reading, Run
@@ -135,11 +135,14 @@ def read_with(
     reading = Reading(profile.name, why or "the profile was named", [], names)
     runs: dict[str, Run] = {}
     for source in sources:
+        found: list[Event] = []
         for part, record, line in _records(profile, source, reading):
             name = str(used.get(record, "run") or part)
             run = runs.setdefault(name, _new_run(profile, name or _name_of(sources)))
-            if event := _event(profile, used, record, source, line, reading, run):
+            if event := _event(used, record, source, line, reading, run):
                 run.events.append(event)
+                found.append(event)
+        _name_kinds(profile, found, source.name)
     reading.runs = [*runs.values()] or [_new_run(profile, _name_of(sources))]
     return reading
 
@@ -156,8 +159,25 @@ def _new_run(profile: Profile, name: str) -> Run:
     return run
 
 
+def _matches(profile: Profile, key: str, texts: list[str], where: str) -> list[list[Match]]:
+    """Return the matches of a pattern in each text. One of a user is bounded in time."""
+    pattern = profile.patterns[key]
+    if not profile.is_ours:
+        return find_in_each(pattern, texts, where)
+    return [[(m.start(), m.end(), m.groupdict()) for m in pattern.finditer(t)] for t in texts]
+
+
+def _name_kinds(profile: Profile, events: list[Event], where: str) -> None:
+    """Give events the kinds, and the messages, that patterns find in their texts."""
+    texts = [event.text for event in events]
+    for kind in profile.declared.kind_re:
+        for event, found in zip(events, _matches(profile, kind, texts, where), strict=True):
+            if found:
+                event.kind = kind
+                event.message = found[0][2].get("message") or event.message
+
+
 def _event(
-    profile: Profile,
     fields: Fields,
     record: dict[str, Any],
     source: Source,
@@ -172,10 +192,6 @@ def _event(
         reading.skipped["records with a field that cannot be read"] += 1
         run.doubts.append(f"{source.name}:{line} has a field that cannot be read")
         return None
-    for kind in profile.declared.kind_re:
-        if match := profile.patterns[kind].search(event.text):
-            event.kind = kind
-            event.message = match.groupdict().get("message") or event.message
     if not event.node:
         reading.skipped["records without a node"] += 1
         run.doubts.append(f"{source.name}:{line} names no node")
@@ -195,25 +211,22 @@ def _records(
     if not profile.declared.re:
         is_json = tables.is_json_lines(source) or tables.is_json_array(source)
         rows = tables.json_records(source) if is_json else tables.csv_records(source)
-        comment = profile.patterns.get("comment")
+        comments = _comments(profile, source)
         for _, line, record in rows:
-            if comment and comment.search(source.lines[line - 1]):
+            if line in comments:
                 reading.skipped["comments"] += 1
                 continue
             inner = record.get(profile.declared.each) if profile.declared.each else None
             for one in inner if isinstance(inner, list) else [record]:
                 yield "", dict(one), source.line_at(one[AT]) if inner else line
         return
-    text, pattern = source.text, profile.patterns["re"]
+    text = source.text
     ends = [(0, "")]
-    if split := profile.patterns.get("split"):
-        ends += [(m.end(), m.groupdict().get("run") or str(n)) for n, m in
-                 enumerate(split.finditer(text), 1)]  # fmt: skip
-    found = (
-        [(m.start(), m.end(), m.groupdict()) for m in pattern.finditer(text)]
-        if profile.is_ours
-        else find_all(pattern, text, source.name)
-    )
+    if profile.declared.split:
+        (splits,) = _matches(profile, "split", [text], source.name)
+        ends += [(end, groups.get("run") or str(n)) for n, (_, end, groups) in enumerate(splits, 1)]
+    (matches,) = _matches(profile, "re", [text], source.name)
+    found = [match for match in matches if match[1] > match[0]]
     at = 0
     for start, _, groups in found:
         while at + 1 < len(ends) and ends[at + 1][0] <= start:
@@ -229,10 +242,18 @@ def _count_rest(
     covered: set[int] = set()
     for start, end in spans:
         covered.update(range(source.line_at(start), source.line_at(max(start, end - 1)) + 1))
-    comment = profile.patterns.get("comment")
+    comments = _comments(profile, source)
     rest: Counter[str] = Counter()
     for number, line in enumerate(source.lines, 1):
         if number not in covered and line.strip():
-            is_comment = bool(comment and comment.search(line))
+            is_comment = number in comments
             rest["comments" if is_comment else "lines that the profile does not match"] += 1
     reading.skipped += rest
+
+
+def _comments(profile: Profile, source: Source) -> set[int]:
+    """Return the numbers of the lines that are comments."""
+    if not profile.declared.comment:
+        return set()
+    found = _matches(profile, "comment", source.lines, source.name)
+    return {number for number, matches in enumerate(found, 1) if matches}

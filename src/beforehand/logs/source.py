@@ -13,11 +13,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 from beforehand.errors import InputError
 from beforehand.files import unreadable
 
-GZIP_MARK, ZIP_MARK, ZSTD_MARK = b"\x1f\x8b", b"PK\x03\x04", b"\x28\xb5\x2f\xfd"
+ZIP_MARK = b"PK\x03\x04"
+Packing = Literal["gzip", "zstd", "bz2"]
+PACKINGS: dict[bytes, Packing] = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2"}
+"""How a packed file begins."""
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 BYTES_MAX = 1 << 30
 """A larger log of another system is refused: it would not fit into memory as events."""
@@ -64,7 +68,7 @@ class Source:
     @property
     def short(self) -> str:
         """The name of the file without its folders and without the suffix of a packer."""
-        return self.name.rpartition("/")[2].removesuffix(".gz")
+        return self.name.rpartition("/")[2].removesuffix(".gz").removesuffix(".zst")
 
     @property
     def folder(self) -> str:
@@ -103,22 +107,32 @@ def _open(path: Path) -> list[Source]:
 
 
 def _unpacked(name: str, data: bytes) -> list[Source]:
-    if data[:4] == ZSTD_MARK:
-        raise InputError("packed with zstd", where=name, hint="unpack it: `zstd -d FILE`")
     if data[:4] == ZIP_MARK:
         return list(_members(name, data))
     if data[:2] in UTF16_MARKS:
         return [Source(name, data.decode("utf-16", errors="replace").encode())]
-    if data[:2] != GZIP_MARK:
+    packing = next((word for mark, word in PACKINGS.items() if data.startswith(mark)), None)
+    if packing is None:
         return [Source(name, data)]
     try:
-        with gzip.open(io.BytesIO(data)) as opened:
-            plain = opened.read(BYTES_MAX + 1)
+        plain = _read_packed(data, packing)
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"cannot read it: {error}", where=name, hint=HINT) from error
     if len(plain) > BYTES_MAX:
         raise _too_large(name)
     return [Source(name, plain)]
+
+
+def _read_packed(data: bytes, packing: Packing) -> bytes:
+    """Return the content of packed bytes, up to one byte more than is allowed."""
+    if packing == "gzip":
+        with gzip.open(io.BytesIO(data)) as opened:
+            return opened.read(BYTES_MAX + 1)
+    import pyarrow as pa  # slow to import, and most logs are not packed
+
+    with pa.CompressedInputStream(pa.BufferReader(data), packing) as stream:
+        found: bytes = stream.read(BYTES_MAX + 1)
+    return found
 
 
 def _members(name: str, data: bytes) -> Iterator[Source]:

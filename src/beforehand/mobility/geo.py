@@ -65,7 +65,7 @@ def check_area(lon: Floats, lat: Floats, where: str) -> list[str]:
         raise InputError(
             f"too wide an area for one flat map: {span}",
             where=where,
-            hint="cut the file to one region; is a place of 0, 0 among them?",
+            hint="cut the file to one region, and look for places at 0, 0",
         )
     if stretch > STRETCH_REPORTED:
         return [

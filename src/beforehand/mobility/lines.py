@@ -154,7 +154,9 @@ def degrees(text: str, most: int) -> float:
     value = metres(text)
     if abs(value) > most:
         kind = "longitude" if most == 180 else "latitude"
-        swapped = "; are the two swapped?" if most == 90 and abs(value) <= 180 else ""
+        swapped = (
+            "; latitude and longitude may be swapped" if most == 90 and abs(value) <= 180 else ""
+        )
         raise ValueError(f"a {kind} beyond ±{most} degrees: `{text}`{swapped}")
     return value
 
@@ -272,7 +274,7 @@ def span_us(name: str, seconds: float | None) -> int | None:
         return None
     if not 1e-6 <= seconds <= SECONDS_MAX:
         hint = f"`{name}` is a number of seconds above zero"
-        raise InputError(f"`{name}` is no time that can pass: {seconds:g} s", hint=hint)
+        raise InputError(f"`{name}` is not a valid length of time: {seconds:g} s", hint=hint)
     return round(seconds * 1e6)
 
 

@@ -100,7 +100,7 @@ def check_ways(total_m: float, longest_m: float, range_m: float) -> None:
             f"ways of {total_m / 1000:,.0f} km, of which {longest_m / 1000:,.0f} km in one go, "
             f"are too long for a range of {range_m:g} m",
             where="--range",
-            hint=f"pass a range of more than {least_m:.3g} m; are all places in metres?",
+            hint=f"pass a range of more than {least_m:.3g} m; check that all places are in metres",
         )
 
 

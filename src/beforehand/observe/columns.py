@@ -19,12 +19,14 @@ from pyspark.sql.types import (
 )
 
 from beforehand.errors import InputError, InputErrors
-from beforehand.observe.packets import KEY, ROWS
 from beforehand.observe.rejects import REJECTED
-from beforehand.observe.state import (
+from beforehand.observe.stamps import (
     ARRIVED_US,
     ENDS,
+    KEY,
     LEAVES,
+    OF_BATCH,
+    ON_THE_WAY,
     PROCESS,
     TIE,
     TIME_US,
@@ -35,11 +37,8 @@ from beforehand.observe.time_unit import DEFAULT, PER_SECOND, TimeUnit
 STAMP_HINT = "a stamp is a struct of the integers r and c and the array of integers kn"
 TIME_HINT = "use a timestamp, text, or a whole number (`--time-unit`)"
 
-FLUSHES = "_flushes"
-"""True on a row that is not an event: its observer delivers all it holds, but keeps its state."""
-
 OURS = frozenset(
-    {KEY, PROCESS, TIE, TIME_US, ARRIVED_US, ENDS, LEAVES, FLUSHES, ROWS, *REJECTED}
+    {*ON_THE_WAY, *OF_BATCH, "_arrival", *REJECTED}
     | {"_parsed", "_metadata", "_unknown", "_broken", "_row", "_broken_line"}
 )
 """Internal column names, which stand beside the user's columns inside the query."""
@@ -124,7 +123,7 @@ def mark(
         KEY: F.col("observer").cast("string") if "observer" in carried else F.lit(""),
         PROCESS: _number(schema, "process"),
         TIE: F.xxhash64(*filter(lambda name: _is_hashable(schema[name].dataType), carried)),
-        ENDS: _is_true(schema, "ends") | _is_true(schema, FLUSHES),
+        ENDS: _is_true(schema, "ends"),
     }
     if "ends" in schema.names:
         marks[LEAVES] = _is_true(schema, "ends")

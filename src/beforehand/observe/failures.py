@@ -65,6 +65,6 @@ def failure_of(text: str, where: str) -> InputError | None:
         hint = "repair it in its place, or remove it from the folder"
         return InputError(f"cannot be read: {reason}", where=local_path(reading[1]), hint=hint)
     if disk := DISK.findall(text):
-        hint = "is there room on the disk, and may you read and write there?"
+        hint = "check the free space of the disk, and the permissions to read and write"
         return InputError(f"the system reports: {disk[-1]}", where=where, hint=hint)
     return None

@@ -1,8 +1,7 @@
 """Order a growing folder of JSON lines or Parquet files into a folder of Parquet files.
 
 A checkpoint folder holds `settings.json` (the settings that the stream was started with), `spark`
-(Spark's own checkpoint) and `ends`. The files in `ends` tell observers to deliver what they hold.
-They are input like any other, so their effect happens exactly once even after a crash. Rejected
+(Spark's own checkpoint), `observers` (their state) and `notices`: see `observe.notices`. Rejected
 rows go to a folder beside the output.
 """
 
@@ -14,11 +13,9 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
-import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
@@ -26,7 +23,6 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
 from beforehand.errors import BeforehandError, InputError
-from beforehand.observe.columns import FLUSHES
 from beforehand.observe.failures import (
     FULL_HINT,
     disk_named,
@@ -36,7 +32,14 @@ from beforehand.observe.failures import (
 )
 from beforehand.observe.input import list_files
 from beforehand.observe.lock import locked
-from beforehand.observe.packets import KEY
+from beforehand.observe.notices import (
+    NOTICES,
+    OBSERVERS,
+    announce_run,
+    counts_of_state,
+    holding_now,
+    request_flush,
+)
 from beforehand.observe.places import (
     Read,
     check_begun,
@@ -58,9 +61,7 @@ from beforehand.observe.settings import (
 from beforehand.observe.stream import (
     COUNTED,
     METRICS,
-    STILL,
-    STREAM_CONF,
-    Waking,
+    NOTICE,
     counts,
     idle_us_of,
     order_events,
@@ -117,7 +118,7 @@ def order_table(
     read = Observation(READ)
     try:
         events = read_events(spark.read, folder, settings, read)
-        ordered = _ordered(events, settings, STILL, parts[folder_of_rejects(out)])
+        ordered = _ordered(events, settings, parts[folder_of_rejects(out)])
         with readable_files(out):
             ordered.write.parquet(str(parts[out]))
         for place, part in parts.items():
@@ -127,7 +128,7 @@ def order_table(
         for part in parts.values():
             shutil.rmtree(part, ignore_errors=True)
     row = spark.read.parquet(str(out)).agg(*counts()).first()
-    assert row is not None, "counts over no rows are a row too"
+    assert row is not None, "an aggregate has one row, even over no rows"
     found = read.get
     unknown = unknown_columns(found)
     if settings.format == "parquet":
@@ -174,32 +175,15 @@ def _run_stream(
     _check_idle(stream, settings)
     for doubt in assumed(settings, plan):
         note(doubt)
-    ends = stream.checkpoint / "ends"
-    ends.mkdir(exist_ok=True)
-    if until == "stopped":
-        _wind_up(ends)
+    announce_run(stream.checkpoint, is_live=until == "stopped")
     run = _Run(stream, settings, on_batch, note)
     run.follow(_start(spark, stream, settings, is_live=until == "stopped"), stop)
     if stop.is_set():
         return run.totals
-    if until == "empty" and (held := _held(spark, stream)) is not None:
-        ended = held.select(F.col("observer").cast(_observer_type(settings)))
-        ended.coalesce(1).write.mode("append").parquet(str(ends))
+    if until == "empty" and (held := holding_now(stream.checkpoint)):
+        request_flush(stream.checkpoint, held)
         run.follow(_start(spark, stream, settings, is_live=False), stop)
-    held = _held(spark, stream)
-    waiting = held.agg(F.sum("waiting")).first() if held is not None else None
-    return run.totals | {"held": waiting[0] if waiting is not None else 0}
-
-
-def _wind_up(ends: Path) -> None:
-    """Write a file without rows, so that the run has a first micro-batch.
-
-    Spark handles timers only after the first micro-batch of a run. Without one, rows held from an
-    earlier run would stay until new files arrive.
-    """
-    name = f"{time.time_ns()}.parquet"
-    pq.write_table(pa.table({"nothing": pa.array([], pa.int8())}), ends / f".{name}")
-    (ends / f".{name}").rename(ends / name)
+    return run.totals | {"held": counts_of_state(stream.checkpoint).held}
 
 
 def _check_idle(stream: Stream, settings: Settings) -> None:
@@ -214,21 +198,20 @@ def _check_idle(stream: Stream, settings: Settings) -> None:
 def _start(
     spark: SparkSession, stream: Stream, settings: Settings, *, is_live: bool
 ) -> StreamingQuery:
-    for name, value in STREAM_CONF.items():
-        spark.conf.set(name, value)
-    # A bounded run disables micro-batches without rows: timers would trigger them for ever.
-    spark.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", is_live)
     reader = spark.readStream.option("maxFilesPerTrigger", stream.files_per_batch)
     reader = reader.option("maxFileAge", FILE_AGE_MAX)
     events = read_events(reader, stream.folder, settings)
-    notices = spark.readStream.option("maxFileAge", FILE_AGE_MAX)
-    notices = notices.schema(f"observer {_observer_type(settings)}")
-    ends = notices.parquet(str(stream.checkpoint / "ends")).withColumn(FLUSHES, F.lit(True))
-    both = _with_observer(events).unionByName(ends, allowMissingColumns=True)
-    # Timers are fixed in the checkpoint. So a bounded run sets them but ignores them.
-    idle_us = stream.idle_us or idle_us_of(settings.guarantees, settings.tick_us)
-    waking = Waking(idle_us, since_us=time.time_ns() // 1000, acts=is_live)
-    ordered = _ordered(both, settings, waking, folder_of_rejects(stream.out))
+    notices = spark.readStream.option("maxFileAge", FILE_AGE_MAX).schema(NOTICE)
+    ordered = _ordered(
+        events,
+        settings,
+        folder_of_rejects(stream.out),
+        # The ticks are a source of the checkpoint, so a bounded run has them too.
+        idle_us=stream.idle_us or idle_us_of(settings.guarantees, settings.tick_us),
+        state=str((stream.checkpoint / OBSERVERS).resolve()),
+        partitions=settings.partitions,
+        notices=notices.parquet(str(stream.checkpoint / NOTICES)),
+    )
     writer = ordered.writeStream.format("parquet")
     writer = writer.option("checkpointLocation", str(stream.checkpoint / "spark"))
     if is_live:
@@ -284,8 +267,7 @@ class _Run:
                 self.totals[name] += row[name]
         if read is not None:
             self.totals["rejected"] += read["rejected"]
-        for operator in progress.stateOperators:
-            self.totals["observers"] = operator.numRowsTotal
+        self.totals["observers"] = counts_of_state(self._stream.checkpoint).observers
         files = self._files_read(*_offsets(progress))
         self._look_for_gone(files)
         unknown = set() if read is None else unknown_columns(read)
@@ -353,16 +335,17 @@ def _reason(error: StreamingQueryException) -> str:
     return raised[-1] if raised else str(error).splitlines()[0]
 
 
-def _ordered(events: DataFrame, settings: Settings, waking: Waking, rejects: Path) -> DataFrame:
+def _ordered(events: DataFrame, settings: Settings, rejects: Path, **others: Any) -> DataFrame:
+    has_observer = "observer" in events.columns
     return order_events(
-        _with_observer(events),
+        events if has_observer else events.withColumn("observer", F.lit("all")),
         settings.guarantees,
         settings.dial,
         settings.tick_us,
         settings.clock,
-        waking,
-        rejects.resolve(),  # a worker may have another working directory
-        settings.elements_min,
+        rejects=rejects.resolve(),  # a worker may have another working directory
+        elements_min=settings.elements_min,
+        **others,
     )
 
 
@@ -372,24 +355,3 @@ def _note_unknown(names: set[str], note: Note) -> None:
         note(
             f"new columns are not in the output: {listed}; its columns are those of the first files"
         )
-
-
-def _with_observer(events: DataFrame) -> DataFrame:
-    has_observer = "observer" in events.columns
-    return events if has_observer else events.withColumn("observer", F.lit("all"))
-
-
-def _observer_type(settings: Settings) -> str:
-    columns = settings.columns
-    return columns["observer"].dataType.simpleString() if "observer" in columns.names else "string"
-
-
-def _held(spark: SparkSession, stream: Stream) -> DataFrame | None:
-    """Return the observers that hold rows in the state store, with the row count, or None."""
-    spark_folder = stream.checkpoint / "spark"
-    if not any((spark_folder / "commits").glob("[0-9]*")):
-        return None
-    state = spark.read.format("statestore").load(str(spark_folder))
-    memory = state.select(F.col(f"key.{KEY}").alias("observer"), "value.groupState.waiting")
-    held = memory.where("waiting > 0")
-    return None if held.isEmpty() else held

@@ -12,7 +12,7 @@ import pyarrow.dataset as ds
 
 from beforehand.errors import InputError
 from beforehand.kernels.observer.reorder import Ints, Stamps
-from beforehand.observe.state import first_elements, integers
+from beforehand.observe.stamps import first_elements, integers
 from beforehand.observe.time_unit import DEFAULT, NAMES, PER_SECOND, UNITS, TimeUnit, decide, span
 from beforehand.observe.tune import Sample
 from beforehand.protocols.observer.timestamp import Guarantees
@@ -37,7 +37,7 @@ def find_format(folder: Path) -> Format:
         suffixes = ", ".join(sorted({f"`{file.suffix}`" for file in files}))
         known = ", ".join(f"`{suffix}`" for suffix in FORMATS)
         raise InputError(
-            f"cannot tell what to read: files named {suffixes}" if files else "no file in it yet",
+            f"unknown kind of files: {suffixes}" if files else "no file in it yet",
             where=str(folder),
             hint=f"put files of one kind into it: {known}; text may be packed: `.json.gz`",
         )
@@ -101,7 +101,7 @@ def read_sample(
         table = ds.dataset([str(file) for file in list_files(folder)], format=format).to_table()
     except (pa.ArrowException, OSError) as error:
         problem = f"the sample cannot be read: {str(error).splitlines()[0]}"
-        hint = "every row of a sample counts; are its files whole, and of one kind?"
+        hint = "every row of a sample counts: check that its files are complete and of one format"
         raise InputError(problem, where=where, hint=hint) from error
     names = set(table.column_names)
     missing = [n for n in ("process", "past") if n not in names]

@@ -65,5 +65,5 @@ def _open(place: Path) -> int:
         raise InputError(
             f"no lock can be made: {error.strerror}",
             where=str(place),
-            hint="is there room on the disk, and may you write there?",
+            hint="check the free space of the disk and the write permission",
         ) from error

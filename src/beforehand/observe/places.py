@@ -68,12 +68,12 @@ def _check_whole(out: Path, checkpoint: Path) -> None:
     Spark would count from 0 again, and skip the batches that the output has under these numbers.
     """
     log = checkpoint / "spark"
-    parts = {"offsets": out / SINK_LOG, "metadata": log / "offsets", "sources": log / "offsets"}
-    parts["state"] = log / "commits"
+    parts = {log / "offsets": out / SINK_LOG, checkpoint / "observers": log / "commits"}
+    parts |= {log / name: log / "offsets" for name in ("metadata", "sources")}
     for part, after in parts.items():
-        if any(after.glob("[0-9]*")) and not _has_files(log / part):
+        if any(after.glob("[0-9]*")) and not _has_files(part):
             raise InputError(
-                f"a part of the checkpoint is gone: {log / part}",
+                f"a part of the checkpoint is gone: {part}",
                 where=str(checkpoint),
                 hint="put it back; or start anew, with another checkpoint and another output",
             )

@@ -1,7 +1,7 @@
 """Keep unreadable rows as they were found: the reason, the file, the line, and the text.
 
-A worker writes them while it packs the others, before Spark commits the micro-batch. A file is
-named by a hash of its content and appears atomically, so a repeated micro-batch changes nothing.
+A worker writes them before it orders the others, and before Spark commits the micro-batch. A file
+is named by a hash of its content and appears atomically, so a repeated micro-batch changes nothing.
 """
 
 from __future__ import annotations
@@ -43,6 +43,8 @@ def sift(rows: pa.Table, folder: Path) -> pa.Table:
 
 
 def write_rejects(rows: list[dict[str, Any]], folder: Path) -> None:
+    """Write rows to a file, in one order whatever the order in which Spark has them."""
+    rows = sorted(rows, key=lambda row: (row[FILE], row[LINE] or 0, row[RAW] or "", row[WHY]))
     numbers = _LineNumbers()
     lines = []
     for row in rows:

@@ -23,7 +23,8 @@ from beforehand.observe.columns import (
 )
 from beforehand.observe.failures import readable_files
 from beforehand.observe.input import default_tick_us, find_format, list_files
-from beforehand.observe.state import ClockSource
+from beforehand.observe.partitions import default_partitions
+from beforehand.observe.stamps import ClockSource
 from beforehand.observe.time_unit import DEFAULT, NAMES, UNITS, TimeUnit, decide, span
 from beforehand.protocols.observer.observer import Dial
 from beforehand.protocols.observer.timestamp import Guarantees
@@ -52,6 +53,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """None: a millisecond for stamps, a microsecond for the column `time`."""
     clock: ClockSource | None = None
     """None: the column `arrived` if there is one, else the clock of the events."""
+    partitions: int | None = None
+    """The number of tasks that order a stream; None: see `observe.stream.default_partitions`."""
     time_unit: TimeUnit | None = None
     """The unit of whole numbers in `time` and `arrived`.
 
@@ -76,6 +79,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     texts: dict[str, TextOfTime] = {}
     """For each time column of text, whether it holds numbers or timestamps."""
     time_unit: TimeUnit = DEFAULT
+    partitions: int = 0
+    """The number of tasks that order a stream; 0 in checkpoints of another operator."""
     are_dates: bool = False
     """Whether whole-number times count from 1970, judged by their size."""
     time_zone: str = ""
@@ -140,6 +145,7 @@ def settle(spark: SparkSession, folder: Path, plan: Plan) -> Settings:
         clock=clock,
         texts=texts,
         time_unit=unit,
+        partitions=plan.partitions or default_partitions(spark),
         are_dates=are_dates,
         time_zone=str(spark.conf.get(TIME_ZONE)),
     )
@@ -166,6 +172,10 @@ def keep_settings(
         hint = "a stream resumes from its own checkpoint; give another stream another folder"
         problem = f"not the settings of a stream: {error}"
         raise InputError(problem, where=str(file), hint=hint) from error
+    if not kept.settings.partitions:
+        hint = "flush it with that version, or start anew with another checkpoint and output"
+        problem = "this checkpoint is of an earlier version, whose state cannot be read"
+        raise InputError(problem, where=str(file), hint=hint)
     before = {"folder": kept.folder, "out": kept.out, **msgspec.structs.asdict(kept.settings)}
     zone = {"time_zone": spark.conf.get(TIME_ZONE) if kept.settings.time_zone else None}
     for name, asked in (places | zone | msgspec.structs.asdict(plan)).items():
@@ -187,7 +197,7 @@ def _texts(table: DataFrame, names: Iterable[str], where: str) -> Iterator[tuple
         read = (F.count(micros(table.schema, name, kind)).alias(kind) for kind in kinds)
         with readable_files(Path(where)):
             counts = table.agg(*read).first()
-        assert counts is not None, "counts over no rows are a row too"
+        assert counts is not None, "an aggregate has one row, even over no rows"
         if counts["number"] and counts["timestamp"]:
             raise InputError(
                 f"`{name}` is text: {counts['number']} whole numbers, {counts['timestamp']}"
@@ -253,7 +263,7 @@ def _spans(
         for aggregate in (F.count(number), *(F.count_if(number.between(*span(u))) for u in UNITS))
     ]
     counts = table.agg(*asked).first() if asked else ()
-    assert counts is not None, "counts over no rows are a row too"
+    assert counts is not None, "an aggregate has one row, even over no rows"
     size = 1 + len(UNITS)
     parts = [counts[at : at + size] for at in range(0, len(counts), size)]
     return {

@@ -1,6 +1,7 @@
 """Deliver events of many machines in causal order, or nearly so, as a stream or table (OBS 3.2, 4).
 
-    ordered = observe(events, Guarantees(10, epsilon=5, delta=10), cbd(60), tick_us=1000)
+    system = Guarantees(10, epsilon=5, delta=10)
+    ordered = observe(events, system, cbd(60), tick_us=1000, state="/shared/observers")
 
 Columns in:
 
@@ -16,92 +17,54 @@ Columns in:
 
 Columns out: those, and `RESULTS`. A sink keeps no order between its files, so the order of delivery
 is a column: `delivered_seq` counts 0, 1, ... for every observer.
+
+A stream is ordered by an operator that has no state for Spark. Its tasks keep their own: see
+`observe.versions`. So any source and any sink will do, and other operators before and after it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal
 
-import pandas as pd
-import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.streaming.state import GroupState
 from pyspark.sql.types import StructField, StructType
 
 from beforehand.errors import LocalError
-from beforehand.observe.columns import FLUSHES, check_columns, check_names, mark
-from beforehand.observe.packets import (
-    KEY,
-    PACKETS_IN,
-    PACKETS_OUT,
-    ROWS,
-    close_packets,
-    join,
-    open_packets,
-    pack,
-    unpack,
-)
+from beforehand.observe.columns import check_columns, check_names, mark
+from beforehand.observe.partitions import default_partitions
 from beforehand.observe.rejects import REJECTED
-from beforehand.observe.state import (
+from beforehand.observe.stamps import (
+    ACTS,
     ARRIVED_US,
-    OUTPUTS,
+    ENDS,
+    KEY,
+    NOW_US,
+    PARTITION,
+    RUN_US,
     TIME_US,
     ClockSource,
     Reordering,
-    State,
-    decode_state,
-    encode_state,
-    new_state,
-    run_out,
-    take_lives,
-    wake,
-    wake_us,
 )
+from beforehand.observe.state import OUTPUTS
+from beforehand.observe.task import OrderTask
 from beforehand.protocols.observer.observer import PERFECT, Dial
 from beforehand.protocols.observer.timestamp import Guarantees
 from beforehand.sim.drift import rule_of
+from beforehand.spark.executors import same_code
 
 RESULTS = ("delivered_seq", "delivered_at", "waited_us", "moved", "late", "suspect", "reset")
 COUNTED = ("moved", "late", "suspect", "reset")
 METRICS = "beforehand"
 """The name of the delivery counts among the observed metrics of a query."""
 
-STREAM_CONF = {
-    "spark.sql.streaming.stateStore.providerClass": (
-        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-    ),
-    # A micro-batch then saves its changes, not the whole state store.
-    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-}
-"""Spark settings that the session needs before a query starts."""
-
-STATE = "waiting bigint, seen_us bigint, blob binary"
-"""The state of one observer: the rows held, the time of the last row, and an encoded `State`."""
-
-US_PER_MS = 1000
 IDLE_US_MIN = 10_000_000
-
-
-class Waking(NamedTuple):
-    """When an observer of a stream acts without a new row."""
-
-    idle_us: int | None
-    """An observer without a row for this long delivers all it holds; None for never."""
-    since_us: int = 0
-    """Silence before this time does not count, because the stream was not running."""
-    acts: bool = True
-    """Whether timers have an effect. In a bounded run they have none.
-
-    The duration of a bounded run must not change its output. It still sets timers, for a later
-    unbounded run on the same checkpoint.
-    """
-
-
-STILL = Waking(None)
+NOTICE = f"{KEY} string, {RUN_US} bigint, {ACTS} boolean"
+"""A notice: an observer delivers all it holds; or else, for all of them, a run starts at this time,
+and whether observers that are silent act in it. As rows of the stream they have their effect
+once."""
 
 
 def idle_us_of(guarantees: Guarantees, tick_us: int) -> int:
@@ -117,6 +80,8 @@ def observe(
     tick_us: int,
     clock: ClockSource | None = None,
     idle_us: int | Literal["default"] | None = "default",
+    state: str | Path | None = None,
+    partitions: int | None = None,
     metrics: str = METRICS,
 ) -> DataFrame:
     """Return the events as every observer delivers them.
@@ -126,14 +91,22 @@ def observe(
     `event` is the largest stamp so far. `wall` is the time when Spark started the micro-batch.
     idle_us: an observer of a stream without a row for this long delivers all it holds. The default
     is max(10 s, δ + 2ε). With None only rows advance its clock, so that a batch job on the same
-    rows gives the same output. Pass None for the trigger `availableNow`: with timers Spark would
-    never end.
+    rows gives the same output.
+    state: for a stream, a folder that all workers share and that is kept as long as the checkpoint
+    of the query: a path, or an address of S3, HDFS, GCS or ABFS.
+    partitions: the number of tasks that order a stream. A checkpoint keeps the number that it began
+    with.
     """
     check_names(events.columns)
+    if events.isStreaming and state is None:
+        hint = 'pass `state="/a/folder"` beside the checkpoint, shared by all workers'
+        raise LocalError("the observers of a stream need a folder for their state", hint=hint)
     if idle_us == "default":
         idle_us = idle_us_of(guarantees, tick_us) if events.isStreaming else None
-    waking = Waking(idle_us)
-    return order_events(events, guarantees, dial, tick_us, clock, waking, metrics=metrics)
+    folder = None if state is None else str(state)
+    return order_events(
+        events, guarantees, dial, tick_us, clock, idle_us, folder, partitions, metrics=metrics
+    )
 
 
 def order_events(
@@ -142,9 +115,12 @@ def order_events(
     dial: Dial,
     tick_us: int,
     clock: ClockSource | None,
-    waking: Waking,
+    idle_us: int | None = None,
+    state: str | None = None,
+    partitions: int | None = None,
     rejects: Path | None = None,
     elements_min: int = 0,
+    notices: DataFrame | None = None,
     metrics: str = METRICS,
 ) -> DataFrame:
     """Order events as `observe` does, also rows of files.
@@ -153,10 +129,43 @@ def order_events(
 
     rejects: the folder of rejected rows; None if the rows are not from files.
     elements_min: a stamp with fewer `kn` elements is reset.
+    notices: a stream with the columns `NOTICE`, beside the events.
     """
+    order = _reordering(events, guarantees, dial, tick_us, clock, idle_us, elements_min)
+    beside = () if rejects is None else (TIME_US, ARRIVED_US, *REJECTED)
+    carried = [name for name in events.columns if name not in ("ends", *beside)]
+    passed = () if rejects is None else REJECTED
+    rows, schema = mark(events, carried, order.clock, passed), _schema(events.schema, carried)
+    task = OrderTask(
+        order,
+        idle_us,
+        rejects,
+        state,
+        partitions or default_partitions(events.sparkSession),
+        metrics,
+    )
+    if events.isStreaming:
+        ordered = _spread(rows, task, notices).mapInArrow(same_code(task.order_batch), schema)
+    else:
+        # Sorted, a task has the rows of one observer after the other, and never all in memory.
+        sorted_rows = rows.repartition(KEY).sortWithinPartitions(KEY)
+        ordered = sorted_rows.mapInArrow(same_code(task.order_table), schema)
+    delivered = ordered.withColumn("delivered_at", F.timestamp_micros("delivered_us"))
+    return delivered.select(*carried, *RESULTS).observe(metrics, *counts())
+
+
+def _reordering(
+    events: DataFrame,
+    guarantees: Guarantees,
+    dial: Dial,
+    tick_us: int,
+    clock: ClockSource | None,
+    idle_us: int | None,
+    elements_min: int,
+) -> Reordering:
+    """Return the rule for these events; refuse those that it does not fit."""
     chosen: ClockSource = clock or ("arrival" if "arrived" in events.columns else "event")
     check_columns(events.schema, chosen, (*OUTPUTS, *RESULTS))
-    idle_us = waking.idle_us
     if not events.isStreaming and (chosen == "wall" or idle_us is not None):
         raise LocalError("a table does not wait", hint="`wall` and `idle_us` are for streams")
     if idle_us is not None and idle_us < guarantees.horizon * tick_us:
@@ -166,19 +175,31 @@ def order_events(
         )
     if "stamp" not in events.columns:
         dial = Dial(dial.wait_percent, dial.checks_queue, elements=0, uses_c=False)
-    order = Reordering(rule_of(dial, guarantees), tick_us, chosen, elements_min)
-    beside = () if rejects is None else (FLUSHES, TIME_US, ARRIVED_US, *REJECTED)
-    carried = [name for name in events.columns if name not in ("ends", *beside)]
-    passed = () if rejects is None else REJECTED
-    rows, schema = mark(events, carried, chosen, passed), _schema(events.schema, carried)
-    packets = rows.mapInArrow(partial(pack, rejects=rejects), PACKETS_IN)
-    if events.isStreaming:
-        ordered = _order_stream(packets, order, waking)
-    else:
-        ordered = _order_table(packets, order)
-    delivered = ordered.mapInArrow(unpack, schema)
-    delivered = delivered.withColumn("delivered_at", F.timestamp_micros("delivered_us"))
-    return delivered.select(*carried, *RESULTS).observe(metrics, *counts())
+    return Reordering(rule_of(dial, guarantees), tick_us, chosen, elements_min)
+
+
+def _spread(rows: DataFrame, task: OrderTask, notices: DataFrame | None) -> DataFrame:
+    """Return the rows of a stream by partition, with the time of the batch.
+
+    Where observers act without a row, each micro-batch has a row for each partition.
+    """
+    count = F.lit(task.partitions)
+    own, all_of_them = F.pmod(F.xxhash64(KEY), count).cast("int"), F.sequence(F.lit(0), count - 1)
+    spread = rows.withColumn(PARTITION, own)
+    if notices is not None:
+        is_run = F.col(RUN_US).isNotNull()
+        places = F.explode(F.when(is_run, all_of_them).otherwise(F.array(own)))
+        rows_of_notices = notices.select(
+            KEY, RUN_US, ACTS, F.when(~is_run, True).alias(ENDS), places.alias(PARTITION)
+        )
+        spread = spread.unionByName(rows_of_notices, allowMissingColumns=True)
+    if task.needs_ticks:
+        ticks = rows.sparkSession.readStream.format("rate-micro-batch")
+        ticks = ticks.option("rowsPerBatch", 1).option("numPartitions", 1)
+        tick = ticks.load().select(F.explode(all_of_them).alias(PARTITION))
+        spread = spread.unionByName(tick, allowMissingColumns=True)
+    spread = spread.withColumn(NOW_US, F.unix_micros(F.current_timestamp()))
+    return spread.repartitionById(task.partitions, F.col(PARTITION))
 
 
 def counts() -> list[Column]:
@@ -192,61 +213,3 @@ def _schema(schema: StructType, carried: Iterable[str]) -> StructType:
     for name, kind in OUTPUTS.items():
         result.add(name, kind)
     return result
-
-
-def _order_table(packets: DataFrame, order: Reordering) -> DataFrame:
-    def work(group: pa.Table) -> pa.Table:
-        rows = open_packets(group[ROWS].to_pylist())
-        state, out, is_over = take_lives(new_state(order), rows, order)
-        if not is_over:
-            out = join([out, run_out(state, order)[1]])
-        return pa.table({ROWS: close_packets(out)})
-
-    return packets.groupBy(KEY).applyInArrow(work, PACKETS_OUT)
-
-
-def _order_stream(packets: DataFrame, order: Reordering, waking: Waking) -> DataFrame:
-    # Spark's event time could also drive the clocks `event` and `arrival`. But Spark drops rows
-    # behind its watermark before an observer sees them, and late messages must be delivered.
-    has_timers = order.clock == "wall" or waking.idle_us is not None
-    return packets.groupBy(KEY).applyInPandasWithState(
-        _stream_worker(order, waking),
-        PACKETS_OUT,
-        STATE,
-        "append",
-        "ProcessingTimeTimeout" if has_timers else "NoTimeout",
-    )
-
-
-def _stream_worker(
-    order: Reordering, waking: Waking
-) -> Callable[[Any, Iterable[pd.DataFrame], GroupState], Iterator[pd.DataFrame]]:
-    def work(_: Any, packets: Iterable[pd.DataFrame], memory: GroupState) -> Iterator[pd.DataFrame]:
-        now_us = memory.getCurrentProcessingTimeMs() * US_PER_MS
-        state, seen_us = new_state(order), now_us
-        if memory.exists:
-            _waiting, seen_us, blob = memory.get
-            state = decode_state(blob, order)
-        out, is_over = None, False
-        if not memory.hasTimedOut:
-            rows = open_packets(packet for part in packets for packet in part[ROWS])
-            state, out, is_over = take_lives(state, rows, order, now_us)
-            seen_us = now_us
-        elif acts and (due_us := due(state, seen_us)) is not None and due_us <= now_us:
-            state, out = wake(state, order, now_us)
-        if is_over:
-            memory.remove()
-        else:
-            memory.update((state.held, seen_us, encode_state(state, order)))
-            due_us = due(state, seen_us if acts else now_us)
-            if due_us is not None:
-                memory.setTimeoutDuration(max(-(-(due_us - now_us) // US_PER_MS), 1))
-        if out is not None and len(out):
-            yield pd.DataFrame({ROWS: close_packets(out)})
-
-    def due(state: State, seen_us: int) -> int | None:
-        return wake_us(state, order, max(seen_us, waking.since_us), waking.idle_us)
-
-    # Wall-clock timers also fire in a bounded run.
-    acts = waking.acts or order.clock == "wall"
-    return work

@@ -153,11 +153,11 @@ def _trend(claim: Claim, points: Points, values: Values) -> _Finding | None:
         if not all(at):
             continue  # no run varied this parameter for this curve
         curve = [fmean(found) for found in at]
-        ups = [b - a if claim.comparison == "rises" else a - b for a, b in pairwise(curve)]
-        steps += ups
+        rises = [b - a if claim.comparison == "rises" else a - b for a, b in pairwise(curve)]
+        steps += rises
         line = ", ".join(f"{value:.3g}" for value in curve)
         shown.append(f"{' '.join(map(str, group))}: {line}")
-        if judge(claim, ups) == "not held":
+        if judge(claim, rises) == "not held":
             failed.append(shown[-1])
     if not shown:
         return None

@@ -14,7 +14,7 @@ from beforehand.play.pack import Pack
 from beforehand.play.run import Ints, PageClock
 
 LABEL_MAX = 60
-TOLD_MAX = 200
+FINDINGS_MAX = 200
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Causal:
     of events that are missing between them (-1: unknown)."""
     labels: Mapping[tuple[int, int], str]
     """The name of an event in the log, by origin and seq."""
-    told: tuple[str, ...] = ()
+    findings: tuple[str, ...] = ()
     """Each violation in words."""
 
     def encode(self, pack: Pack, clock: PageClock, messages: MessageIndex) -> dict[str, Any]:
@@ -47,7 +47,7 @@ class Causal:
                 if at >= 0:
                     named[at] = label[:LABEL_MAX]
         about = {"source": self.source, "noun": self.noun, "step_ms": STEP_US // 1000}
-        return {**about, "labels": named, "told": list(self.told[:TOLD_MAX])}
+        return {**about, "labels": named, "findings": list(self.findings[:FINDINGS_MAX])}
 
     def cut(self, begin_us: int, end_us: int, chosen: Ints) -> Causal:
         kept = (self.gaps[:, 1] >= begin_us) & (self.gaps[:, 2] < end_us)

@@ -140,8 +140,8 @@ def _add_receptions(pack: Pack, run: Run, clock: Clock, messages: MessageIndex) 
     done_pair, first = np.unique(pair[delivered], return_index=True)
     done_t = events.t_us[delivered][first]
     # Deliveries of messages that the log never shows as received; an origin receives nothing.
-    spoken = pair[events.kind == BROADCAST]
-    alone = delivered & ~np.isin(pair, pair[received]) & ~np.isin(pair, spoken)
+    sent = pair[events.kind == BROADCAST]
+    alone = delivered & ~np.isin(pair, pair[received]) & ~np.isin(pair, sent)
     rows = np.flatnonzero(received | alone)
     rows = rows[np.argsort(events.node[rows], kind="stable")]
     node, t = events.node[rows], clock.ms(events.t_us[rows])

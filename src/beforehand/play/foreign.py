@@ -24,9 +24,15 @@ NOTE = "the log gives an order, not a clock: an event is right of its causes, an
 PROOFS_MAX = 200
 
 
-def foreign_run(path: Path, wanted: str | None) -> Run:
-    """Return a run of the log of another system: the named one, else the first with a finding."""
-    readings = entry.read(path, None, entry.Asked())
+READ_PLAINLY = entry.Asked()
+
+
+def foreign_run(path: Path, wanted: str | None, asked: entry.Asked = READ_PLAINLY) -> Run:
+    """Return a run of the log of another system: the named one, else the first with a finding.
+
+    asked: which fields or profile the user named.
+    """
+    readings = entry.read(path, None, asked)
     runs = [(run, reading.format) for reading in readings for run in reading.runs if run.events]
     found = [(run, form) for run, form in runs if wanted is None or run.name.startswith(wanted)]
     if not found:
@@ -55,20 +61,22 @@ def make_run(run: LogRun, verdict: LogVerdict, title: str, notes: Sequence[str])
     place, broken = places_of(lines, edges.causes)
     t_us = np.array([place[at] for at in range(len(rows))], np.int64) * STEP_US
     node = np.array([nodes[event.node] for event in rows], np.int64)
-    told = [NOTE, *notes, *verdict.notes]
+    shown_notes = [NOTE, *notes, *verdict.notes]
     if broken:
-        told.append(f"{broken:,} causes come after their effects: no order can keep them")
+        shown_notes.append(f"{broken:,} causes come after their effects: no order can keep them")
     if len(verdict.findings) > PROOFS_MAX:
-        told.append(f"the page shows the first {PROOFS_MAX} of {len(verdict.findings):,} findings")
+        shown_notes.append(
+            f"the page shows the first {PROOFS_MAX} of {len(verdict.findings):,} findings"
+        )
     if not edges.is_way_known:
-        told.append("arrows lead from the broadcast: the log does not tell the way")
+        shown_notes.append("arrows lead from the broadcast: the log does not tell the way")
     wrong, sentences, words = _violations(verdict, rows, edges, t_us, node)
     details = Causal(
         source=f"causality from {SOURCES[run.causality]}",
         noun="event" if edges.is_way_known else "broadcast",
         gaps=_gaps(rows, lines, t_us, node),
         labels={(int(node[at]), at): _label(event) for at, event in enumerate(rows)},
-        told=sentences,
+        findings=sentences,
     )
     return Run(
         name=visible(run.name),
@@ -81,7 +89,7 @@ def make_run(run: LogRun, verdict: LogVerdict, title: str, notes: Sequence[str])
         reason=visible(verdict.reason),
         presence=_stays(t_us, node, len(nodes)),
         pasts=_pasts(edges, node),
-        notes=tuple(visible(note) for note in told),
+        notes=tuple(visible(note) for note in shown_notes),
         details=details,
         wrong_words=words,
     )
@@ -93,13 +101,13 @@ def _label(event: Event) -> str:
 
 def _events(rows: Sequence[Event], edges: Edges, t_us: Ints, node: Ints) -> Events:
     """Return a broadcast for each event that is no mere reception, and a reception per cause."""
-    spoken = np.array([at for at in range(len(rows)) if at not in edges.mere], np.int64)
+    chosen = np.array([at for at in range(len(rows)) if at not in edges.mere], np.int64)
     pairs = [(cause, at) for at, causes in edges.causes.items() for cause in causes]
     cause, effect = np.array(pairs, np.int64).reshape(-1, 2).T
-    own, other = (np.full(len(column), UNKNOWN_SENDER, np.int64) for column in (spoken, cause))
+    own, other = (np.full(len(column), UNKNOWN_SENDER, np.int64) for column in (chosen, cause))
     sender = node[cause] if edges.is_way_known else other
     parts = [
-        (t_us[spoken], node[spoken], own + 1 + BROADCAST, node[spoken], spoken, own, own),
+        (t_us[chosen], node[chosen], own + 1 + BROADCAST, node[chosen], chosen, own, own),
         (t_us[effect], node[effect], other + 1 + RECEIVE, node[cause], cause, sender, t_us[cause]),
         (t_us[effect], node[effect], other + 1 + DELIVER, node[cause], cause, other, other),
     ]
@@ -147,7 +155,7 @@ def _violations(
     findings = verdict.findings[:PROOFS_MAX]
     proofs = [[number[id(event)] for event in finding.chain()] for finding in findings]
     found = [
-        (proof, words.index(finding.kind), visible(finding.told))
+        (proof, words.index(finding.kind), visible(finding.summary))
         for proof, finding in zip(proofs, findings, strict=True)
         if proof
     ]
@@ -161,7 +169,7 @@ def _violations(
     message = np.array([of.get(at, at) for at in last.tolist()], np.int64)
     kind = np.array([kind for _, kind, _ in found], np.int64)
     wrong = Violations(t_us[last], node[last], node[message], message, kind, tuple(chains))
-    return wrong, tuple(told for _, _, told in found), words
+    return wrong, tuple(text for _, _, text in found), words
 
 
 def _messages_of(edges: Edges) -> Mapping[int, int]:

@@ -55,5 +55,5 @@ def _proof(verdict: RunVerdict, row: int, kind: int, spread: Spread | None) -> S
         return [*causal_chain(history, spread, int(history.message[after])), after, row]
     if kind == TWICE:
         return [*first_delivery(history, row), row]
-    spoken = int(history.spoken[history.message[row]]) if history.message[row] >= 0 else -1
-    return [row] if spoken < 0 else [row, spoken]
+    message = history.message[row]
+    return [row] if message < 0 else [row, int(history.broadcast_rows[message])]

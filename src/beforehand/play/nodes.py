@@ -82,7 +82,7 @@ def _events(merge: Merge) -> tuple[tuple[str, ...], Events, Ints, int]:
     rows = np.flatnonzero(is_shared)
     names, origin = merge.origins(merge.table["origin"].take(rows))
     seq = merge.table["seq"].to_numpy()[rows]
-    spoken = {
+    broadcast_of = {
         (int(origin[at]), int(seq[at])): row
         for at, row in enumerate(rows.tolist())
         if kind[row] == KINDS.index("broadcast")
@@ -90,12 +90,12 @@ def _events(merge: Merge) -> tuple[tuple[str, ...], Events, Ints, int]:
     causes: dict[int, tuple[int, ...]] = {}
     sent = np.full(len(rows), -1, np.int64)
     for at, row in enumerate(rows.tolist()):
-        cause = spoken.get((int(origin[at]), int(seq[at])), row)
+        cause = broadcast_of.get((int(origin[at]), int(seq[at])), row)
         if cause != row:
             sent[at] = cause
             if merge.line[cause] != merge.line[row]:
                 causes[row] = (cause,)
-    bounds = np.searchsorted(merge.line, np.arange(len(merge.lives) + 1)).tolist()
+    bounds = np.searchsorted(merge.line, np.arange(len(merge.incarnations) + 1)).tolist()
     lines = [range(low, high) for low, high in pairwise(bounds)]
     place, broken = places_of(lines, causes)
     t_us = np.array([place[row] for row in range(len(merge.line))], np.int64) * STEP_US

@@ -8,10 +8,10 @@ from beforehand.protocols.contract.codec import Codec
 from beforehand.protocols.epidemic.frames import Frame
 from beforehand.protocols.mobile.was import frames as mobile
 from beforehand.protocols.observer.observer import Stamped
-from beforehand.protocols.vcube.frames import CubeFrame
+from beforehand.protocols.vcube.frames import VCubeFrame
 
 OPPORTUNISTIC: Codec[Frame] = Codec("opportunistic", Frame)
-VCUBE: Codec[CubeFrame] = Codec("vcube", CubeFrame)
+VCUBE: Codec[VCubeFrame] = Codec("vcube", VCubeFrame)
 OBSERVER: Codec[Stamped] = Codec("observer", Stamped)
 MOBILE: Codec[mobile.Frame] = Codec("mobile", mobile.Frame)
 

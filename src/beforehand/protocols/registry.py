@@ -19,6 +19,7 @@ from beforehand.protocols.contract.base import NodeId
 from beforehand.protocols.orders.barrier import Barrier
 from beforehand.protocols.orders.order import Lifetimes, Order
 from beforehand.protocols.orders.plausible import Plausible
+from beforehand.protocols.orders.stamped import Stamped
 from beforehand.protocols.orders.unordered import Unordered
 from beforehand.protocols.orders.vector import Vector
 
@@ -80,6 +81,12 @@ PROTOCOLS: dict[str, Protocol] = {
         make=Barrier,
         lifetimes="must",
         options=LITERAL,
+    ),
+    "stamped": Protocol(
+        "causal barriers with stamps, free lifetimes and a floor",
+        *("this project, DESIGN.md", "contacts"),
+        make=Stamped,
+        lifetimes="must",
     ),
     "vector": Protocol(
         *("vector clocks, the yardstick", "Birman, Schiper, Stephenson 1991", "contacts"),

@@ -14,7 +14,7 @@ from urllib.parse import quote
 from beforehand.report.content import Cell, Figure, Page, Section, Table, Tile
 from beforehand.report.export import csv_text, page_spec, script
 
-PARTS = files("beforehand.report")
+PARTS = files("beforehand.report.web")
 MARKS = {"met": ("✓", "within the tolerance"), "missed": ("✗", "outside the tolerance")}
 VERDICTS = {"valid": "✓ Valid", "invalid": "✗ Invalid", "unknown": "? Unknown"}
 
@@ -116,8 +116,8 @@ def _cell(cell: Cell) -> str:
     sign, meaning = MARKS.get(cell.mark, ("", ""))
     mark = f' <span class="mark {cell.mark}" title="{meaning}">{sign}</span>' if sign else ""
     parts = [escape(part) for part in (cell.published, cell.difference) if part]
-    theirs = "<i> · </i>".join(f"<span>{part}</span>" for part in parts)
-    below = f'<span class="theirs">{theirs}</span>' if parts else ""
+    published = "<i> · </i>".join(f"<span>{part}</span>" for part in parts)
+    below = f'<span class="theirs">{published}</span>' if parts else ""
     spread = f' <span class="spread">{escape(cell.spread)}</span>' if cell.spread else ""
     return f"<span>{escape(cell.text)}{spread}{mark}</span>{below}"
 

@@ -24,7 +24,8 @@ from beforehand.runtime.mesh_member import MemberCounters
 from beforehand.runtime.queues.inbox import GroupMessage
 from beforehand.runtime.transport.address import Address
 from beforehand.runtime.transport.disconnects import Disconnect
-from beforehand.runtime.transport.mesh import PeerInfo
+from beforehand.runtime.transport.peer_info import PeerInfo
+from beforehand.runtime.transport.rotation import SecretInfo
 
 T = TypeVar("T")
 
@@ -129,6 +130,11 @@ class BlockingGroup:
     def addresses(self) -> list[Address]:
         """The addresses on which this member listens."""
         return self._ask(lambda: self._group.addresses)
+
+    @property
+    def secrets(self) -> tuple[SecretInfo, ...]:
+        """The group's secrets that this member knows, the newest first, and when they end."""
+        return self._ask(lambda: self._group.secrets)
 
     @property
     def held(self) -> int:

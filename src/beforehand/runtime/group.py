@@ -81,7 +81,7 @@ class Group(MeshMember[Frame]):
         """Check the options without opening anything; raise `InputError` if one is not valid."""
         least = MESSAGE_BYTES_MAX + OBJECT_BYTES
         if capacity < 1 or capacity_bytes < least:
-            hint = f"hold one at least, which may take {least:,} bytes with its causes"
+            hint = f"raise the limits: one message with its causes may take {least:,} bytes"
             raise InputError("no room for messages", hint=hint)
         super().__init__(
             MemberConfig(group, **options),

@@ -12,6 +12,7 @@ from beforehand.protocols.contract.base import Broadcaster, Counters, FrameT
 from beforehand.protocols.contract.codec import Codec
 from beforehand.runtime.config import MemberConfig
 from beforehand.runtime.crypto.identity import identity
+from beforehand.runtime.crypto.key_ring import KeyRing
 from beforehand.runtime.crypto.keys import GroupKey
 from beforehand.runtime.crypto.trust import Trust, TrustCounters
 from beforehand.runtime.member import Member, Parts
@@ -22,7 +23,9 @@ from beforehand.runtime.storage.group_commit import GroupCommit
 from beforehand.runtime.storage.store import DiskStore
 from beforehand.runtime.transport.address import Address
 from beforehand.runtime.transport.disconnects import Disconnect, LinkCounters
-from beforehand.runtime.transport.mesh import Mesh, PeerInfo
+from beforehand.runtime.transport.mesh import Mesh
+from beforehand.runtime.transport.peer_info import PeerInfo
+from beforehand.runtime.transport.rotation import SecretInfo
 
 
 class MemberCounters(msgspec.Struct, frozen=True):
@@ -77,7 +80,7 @@ class MeshMember(Member[FrameT, Mesh]):
         mesh = self._make_mesh(
             self.name,
             member,
-            key,
+            KeyRing(key, self._clock_us, self._config.key),
             trust,
             listen=self._listen,
             peers=self._peers,
@@ -94,6 +97,11 @@ class MeshMember(Member[FrameT, Mesh]):
     def peers(self) -> list[PeerInfo]:
         """The links that are up."""
         return self._opened().network.peers()
+
+    @property
+    def secrets(self) -> tuple[SecretInfo, ...]:
+        """The group's secrets that this member knows, the newest first, and when they end."""
+        return self._opened().network.rotation.show()
 
     @property
     def addresses(self) -> list[Address]:

@@ -22,7 +22,7 @@ from beforehand.errors import InputError
 from beforehand.protocols.codecs import VCUBE
 from beforehand.protocols.contract.base import MessageId, NodeId
 from beforehand.protocols.contract.proof import Proofs
-from beforehand.protocols.vcube.frames import CubeFrame
+from beforehand.protocols.vcube.frames import VCubeFrame
 from beforehand.protocols.vcube.node import VCube
 from beforehand.runtime.config import MemberConfig, MemberOptions
 from beforehand.runtime.crypto.keys import GroupKey
@@ -43,7 +43,7 @@ PACKET_BYTES = 16 << 10
 MEMBERS = "members"
 
 
-class Overlay(MeshMember[CubeFrame]):
+class Overlay(MeshMember[VCubeFrame]):
     """One member of an overlay. See docs/sockets.md for its guarantees.
 
     Use it as an asynchronous context manager, and iterate over it to receive messages. Every member
@@ -82,7 +82,7 @@ class Overlay(MeshMember[CubeFrame]):
             peers=[address for address in members_read.addresses if address != own],
             discover=False,
         )
-        self._cube: VCube | None = None
+        self._vcube: VCube | None = None
         self._keep_us = parse_duration(keep, positive=True, where="keep")
 
     @property
@@ -107,12 +107,12 @@ class Overlay(MeshMember[CubeFrame]):
         """The messages that were received and wait for their causes, the longest waiting first."""
         self._opened()
         names = self._members.names
-        waiting = [] if self._cube is None else self._cube.pending()
+        waiting = [] if self._vcube is None else self._vcube.pending()
         return self._explained((names[int(origin)], seq) for origin, seq in waiting)
 
     def _join(
         self, key: GroupKey, disk: DiskStore, group_commit: GroupCommit
-    ) -> Parts[CubeFrame, Mesh]:
+    ) -> Parts[VCubeFrame, Mesh]:
         known = disk.note(MEMBERS)
         if known is None:
             disk.keep(MEMBERS, self._members.mark.encode())
@@ -122,7 +122,7 @@ class Overlay(MeshMember[CubeFrame]):
             raise InputError(problem, where=str(disk.path), hint=hint)
         return super()._join(key, disk, group_commit)
 
-    def _on_started(self, parts: Parts[CubeFrame, Mesh]) -> None:
+    def _on_started(self, parts: Parts[VCubeFrame, Mesh]) -> None:
         # The core assumes at first that all members are up. They are down until they have a link.
         for peer in self._members.names:
             if peer != self.name:
@@ -131,7 +131,7 @@ class Overlay(MeshMember[CubeFrame]):
     def _all_members(self) -> Sequence[str]:
         return self._members.names
 
-    def _core_maker(self, trust: Trust) -> Callable[[], NamedCore[CubeFrame]]:
+    def _core_maker(self, trust: Trust) -> Callable[[], NamedCore[VCubeFrame]]:
         names = self._members.names
 
         def check(origin: NodeId, data: bytes, proof: bytes) -> bool:
@@ -142,8 +142,8 @@ class Overlay(MeshMember[CubeFrame]):
         # list.
         proofs = Proofs(f"{self.group} {self._members.mark}", trust.sign, check)
 
-        def make_core() -> NamedCore[CubeFrame]:
-            core = self._cube = VCube(
+        def make_core() -> NamedCore[VCubeFrame]:
+            core = self._vcube = VCube(
                 self._number,
                 len(names),
                 keep_us=self._keep_us,

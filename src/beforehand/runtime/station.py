@@ -28,6 +28,7 @@ from beforehand.protocols.mobile.was.frames import Frame, Uplink
 from beforehand.protocols.mobile.was.station import Station as StationCore
 from beforehand.runtime.config import NodeConfig
 from beforehand.runtime.crypto.handshake import derive
+from beforehand.runtime.crypto.key_ring import KeyRing
 from beforehand.runtime.crypto.keys import MemberKey
 from beforehand.runtime.crypto.trust import Trust, TrustCounters
 from beforehand.runtime.radio.cell_settings import (
@@ -51,10 +52,10 @@ from beforehand.runtime.radio.datagrams import (
 )
 from beforehand.runtime.radio.multicast import Multicast
 from beforehand.runtime.radio.reliable_channel import ReliableChannel
+from beforehand.runtime.transport.connection.records import FRAME_OVERHEAD
 from beforehand.runtime.transport.disconnects import LinkCounters
 from beforehand.runtime.transport.limits import Limits
 from beforehand.runtime.transport.mesh import Mesh
-from beforehand.runtime.transport.records import FRAME_OVERHEAD
 
 ACK_SECONDS = 0.1
 """Longest delay of an acknowledgement on a reliable channel."""
@@ -102,7 +103,8 @@ class Station:
         self._stations.check(name)
         self._limits = limits or Limits()
         config = NodeConfig(self._stations.group, name=name, key=key, limits=self._limits)
-        self._key = config.read_key()
+        # The key pairs of stations are derived from the newest secret, so it is the only one.
+        self._key = msgspec.structs.replace(config.read_key(), older=())
         self._malformed = 0
         self._air_counters = AirCounters()
         self._ticks: deque[int] = deque([new_number()], maxlen=TICKS_MAX)
@@ -201,7 +203,7 @@ class Station:
         return Mesh(
             self.name,
             self._member,
-            self._key,
+            KeyRing(self._key, _now_us),
             self._trust,
             listen=[addresses[self.name]],
             peers=[addresses[name] for name in self._wires],

@@ -68,7 +68,11 @@ def read_head(
         "paper": Option(values.one_of(*papers)),
         "world": Option(values.text, DEFAULT_WORLD),
     }
-    sweep = {"seeds": Option(values.whole(1, SEEDS_MAX), seeds)}
+    sweep = {
+        "seeds": Option(values.whole(1, SEEDS_MAX), seeds),
+        # The first of them, for seeds with which no parameter was chosen.
+        "first_seed": Option(values.whole(1, SEEDS_MAX), 1),
+    }
     every = {"scenario": head, **tables, "sweep": {**sweep, **_keys(tables.get("sweep"))}}
     document.check_tables(every)
     written = copy.deepcopy(document.content)
@@ -88,10 +92,14 @@ def read_head(
         title=about["title"] or about["name"],
         paper=about["paper"],
         world=about["world"],
-        seeds=tuple(range(1, found["sweep"]["seeds"] + 1)),
+        seeds=_seeds(**{key: found["sweep"][key] for key in sweep}),
         points=tuple(points),
         document=written,
     )
+
+
+def _seeds(seeds: int, first_seed: int) -> tuple[int, ...]:
+    return tuple(range(first_seed, first_seed + seeds))
 
 
 def _keys(table: Table | None) -> Mapping[str, Option]:

@@ -23,6 +23,8 @@ from beforehand.sim.streams import mix, stream_key
 STREAM = "radio/backoff"
 NEVER_US = -1
 NO_NODE = -1
+EVERYBODY = -1
+"""As the target of a frame: all nodes in range."""
 
 MACS = ("dcf", "csma", "none")
 """The MACs in the numbering of `kernels.cells.air`."""
@@ -47,6 +49,11 @@ class Radio(msgspec.Struct, frozen=True):
     backoff, as on a busy medium. Else all nodes that answer a frame at once start together."""
     queue_max: int | None = None
     """A frame that finds this many waiting at its node is discarded. None: no limit."""
+    full_duplex: bool = False
+    """Whether a node also receives while it transmits (`fullDuplex` of INET's AckingMac)."""
+    unicast_hold_us: int = 0
+    """How long a frame with a target that did not receive it holds up the next frame of its node,
+    from its start (`ackTimeout` of INET's AckingMac). Only with the MAC `none`."""
 
     def airtime_us(self, size_bytes: int) -> int:
         """Return how long a frame is on the air. size_bytes: with all headers down to the MAC's."""
@@ -68,10 +75,15 @@ class Radio(msgspec.Struct, frozen=True):
                 ("slot_us", self.slot_us, 1),
                 ("difs_us", self.difs_us, 0),
                 ("sense_us", self.sense_us, 0),
+                ("unicast_hold_us", self.unicast_hold_us, 0),
                 ("queue_max", 1 if self.queue_max is None else self.queue_max, 1),
             )
             if value < least
         ]
+        if self.unicast_hold_us and self.mac != "none":
+            hint = "the MAC that waits for such an answer has no carrier sense"
+            problem = f"`unicast_hold_us` needs the MAC `none`: {self.mac}"
+            problems.append(InputError(problem, where="the radio", hint=hint))
         if problems:
             raise InputErrors(problems)
 
@@ -113,7 +125,7 @@ class Air:
         ] = []  # a heap of time and ticket: node (end), nodes + node (start)
         self._armed_us = [NEVER_US] * nodes  # time of the node's only start in the heap
         self._due_us = [NEVER_US] * nodes  # when it really starts; later if it was deferred
-        self._queue: list[deque[tuple[int, int]]] = [deque() for _ in range(nodes)]
+        self._queue: list[deque[tuple[int, int, int]]] = [deque() for _ in range(nodes)]
         self._slots = [0] * nodes  # of backoff, left when the countdown began
         self._count_us = [0] * nodes  # when it began, or will if the medium stays idle
         self._sent = [0] * nodes
@@ -122,8 +134,10 @@ class Air:
         self._start_us = [NEVER_US] * nodes  # of its last frame
         self._end_us = [NEVER_US] * nodes
         self._frame = [NO_NODE] * nodes
+        self._target = [EVERYBODY] * nodes
+        self._held_us = [0] * nodes  # until when its last frame holds up the next one
         self._audience: list[Sequence[int]] = [()] * nodes
-        self._heard = [0] * nodes  # signals on the air, without its own
+        self._signals = [0] * nodes  # signals on the air, without its own
         self._busy_us = [NEVER_US] * nodes  # when the first of them started
         self._locked = [NO_NODE] * nodes  # the sender of the frame that it is receiving
 
@@ -132,9 +146,10 @@ class Air:
         """The time of the next event; `FOREVER_US` if there is none."""
         return self._calendar[0] >> TICKET_BITS if self._calendar else FOREVER_US
 
-    def transmit(self, now_us: int, node: int, size_bytes: int) -> int:
+    def transmit(self, now_us: int, node: int, size_bytes: int, target: int = EVERYBODY) -> int:
         """Queue a frame and return its number. It starts when it is first in the queue and the MAC
-        permits. If the queue is full, it never starts, and `thrown` counts it."""
+        permits. If the queue is full, it never starts, and `thrown` counts it. target: the node
+        that a unicast frame is for; all in range hear it."""
         if now_us < self.now_us or self.due_us < now_us:
             raise LocalError(
                 f"node {node} transmits at {now_us} us, the channel is at {self.now_us} us",
@@ -145,7 +160,7 @@ class Air:
         if len(queue) == self.radio.queue_max:
             self.thrown += 1
             return frame
-        queue.append((frame, self.radio.airtime_us(size_bytes)))
+        queue.append((frame, self.radio.airtime_us(size_bytes), target))
         if len(queue) == 1 and not self._is_sending[node]:
             self._ask(now_us, node)
         return frame
@@ -174,10 +189,10 @@ class Air:
         """Request the medium for a node whose queue was empty until now."""
         mac = self.radio.mac
         if mac == "none" or (mac == "csma" and not self._senses(now_us, node)):
-            self._plan(now_us, node)
+            self._plan(max(now_us, self._held_us[node]), node)
         elif mac == "csma":
             self._draw(node)
-        elif self._heard[node]:
+        elif self._signals[node]:
             if not self._slots[node] and self._senses(now_us, node):
                 self._draw(node)
         else:
@@ -190,7 +205,7 @@ class Air:
             self._plan(self._count_us[node] + self._slots[node] * self.radio.slot_us, node)
 
     def _senses(self, now_us: int, node: int) -> bool:
-        return self._heard[node] > 0 and self._busy_us[node] + self.radio.sense_us < now_us
+        return self._signals[node] > 0 and self._busy_us[node] + self.radio.sense_us < now_us
 
     def _draw(self, node: int) -> None:
         draw = mix(mix(mix(self._key, node), self._sent[node]), self._draws[node])
@@ -217,10 +232,11 @@ class Air:
             self._count_us[node] += gone * self.radio.slot_us
 
     def _start(self, now_us: int, node: int) -> Signal:
-        frame, airtime_us = self._queue[node].popleft()
+        frame, airtime_us, self._target[node] = self._queue[node].popleft()
         self._due_us[node] = NEVER_US
         self._is_sending[node] = True
-        self._locked[node] = NO_NODE
+        if not self.radio.full_duplex:
+            self._locked[node] = NO_NODE
         self._start_us[node] = now_us
         self._end_us[node] = now_us + airtime_us
         self._sent[node] += 1
@@ -231,12 +247,12 @@ class Air:
         heappush(self._calendar, now_us + airtime_us << TICKET_BITS | node)
         self._audience[node] = audience = tuple(self.neighbours[node])
         for peer in audience:
-            self._hear(now_us, peer, node)
+            self._begin_signal(now_us, peer, node)
         return Signal(now_us, False, node, frame)
 
-    def _hear(self, now_us: int, node: int, sender: int) -> None:
-        self._heard[node] += 1
-        if self._heard[node] > 1:
+    def _begin_signal(self, now_us: int, node: int, sender: int) -> None:
+        self._signals[node] += 1
+        if self._signals[node] > 1:
             locked = self._locked[node]
             if locked != NO_NODE:
                 is_together = now_us <= self._busy_us[node] + self.radio.sense_us
@@ -244,10 +260,10 @@ class Air:
                     self._locked[node] = NO_NODE
             return
         self._busy_us[node] = now_us
-        if self._is_sending[node]:
+        if self._is_sending[node] and not self.radio.full_duplex:
             return
         self._locked[node] = sender
-        if self.radio.mac == "dcf":
+        if self.radio.mac == "dcf" and not self._is_sending[node]:
             self._freeze(now_us, node)
             if self._due_us[node] > now_us + self.radio.sense_us:
                 self._due_us[node] = NEVER_US
@@ -258,27 +274,29 @@ class Air:
         collided: list[int] = []
         deaf: list[int] = []
         for peer in self._audience[node]:
-            self._heard[peer] -= 1
+            self._signals[peer] -= 1
             if self._locked[peer] == node:
                 self._locked[peer] = NO_NODE
                 received.append(peer)
-            elif self._end_us[peer] > self._start_us[node]:
+            elif self._end_us[peer] > self._start_us[node] and not self.radio.full_duplex:
                 deaf.append(peer)
             else:
                 collided.append(peer)
-            if not self._heard[peer] and not self._is_sending[peer]:
+            if not self._signals[peer] and not self._is_sending[peer]:
                 self._rest(now_us, peer)
+        if self._target[node] != EVERYBODY and self._target[node] not in received:
+            self._held_us[node] = self._start_us[node] + self.radio.unicast_hold_us
         if self.radio.mac == "none":
             if self._queue[node]:
-                self._plan(now_us, node)
-        elif not self._heard[node]:
+                self._plan(max(now_us, self._held_us[node]), node)
+        elif not self._signals[node]:
             self._rest(now_us, node)
         return Signal(
             *(now_us, True, node, self._frame[node]), tuple(received), tuple(collided), tuple(deaf)
         )
 
     def _rest(self, now_us: int, node: int) -> None:
-        """Note that the medium is idle from now on, as this node hears it."""
+        """Note that the medium is idle from now on, as this node senses it."""
         if self.radio.mac == "none" or self._due_us[node] != NEVER_US:
             return
         self._count_us[node] = now_us + self.radio.difs_us

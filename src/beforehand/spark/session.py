@@ -33,7 +33,7 @@ from beforehand.temporary import scratch_folder
 EMBEDDED = "local[*]"
 DEFAULT_PORTS = {"spark": 7077, "sc": 15002}
 ANSWER_SECONDS_MAX = 10
-HUSH_SECONDS_MAX, GOODBYE_SECONDS_MAX = 0.5, 2
+SILENCE_SECONDS_MAX, GOODBYE_SECONDS_MAX = 0.5, 2
 DRIVER_GIB_MIN, DRIVER_GIB_MAX = 2, 4
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 QUIET_LOGS = Path(__file__).with_name("log4j2.properties")
@@ -107,9 +107,9 @@ def end_java(*, at_once: bool) -> None:
             process.kill()
             return
         # py4j gives each thread its own connection.
-        hush = threading.Thread(target=_hush_java, daemon=True)
-        hush.start()
-        hush.join(HUSH_SECONDS_MAX)
+        silence = threading.Thread(target=_silence_java, daemon=True)
+        silence.start()
+        silence.join(SILENCE_SECONDS_MAX)
         process.terminate()
         # A thread that waits for Java's answer stays blocked until the process has exited.
         goodbye = threading.Timer(GOODBYE_SECONDS_MAX, process.kill)
@@ -117,7 +117,7 @@ def end_java(*, at_once: bool) -> None:
         goodbye.start()
 
 
-def _hush_java() -> None:
+def _silence_java() -> None:
     """Turn Java's log off; otherwise Java logs every task that it aborts."""
     with suppress(Exception):
         if SparkContext._active_spark_context is not None:

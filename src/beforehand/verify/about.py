@@ -27,15 +27,15 @@ def read_about(metadata: Mapping[bytes, bytes] | None) -> dict[str, About]:
         return {"": About(doubts=(f"the metadata of the file cannot be read: {error}",))}
 
 
-def about_run(run: str, said: Sequence[Mapping[str, About]]) -> About:
+def about_run(run: str, metadata: Sequence[Mapping[str, About]]) -> About:
     """Merge the metadata of one run from all files of a log.
 
     If the files contradict each other, the run is held to the weakest order that one of them
     promises. The rosters are united.
 
-    said: the metadata of each file.
+    metadata: the metadata of each file.
     """
-    here = [part.get(run, part.get("", About())) for part in said]
+    here = [part.get(run, part.get("", About())) for part in metadata]
     doubts = {doubt for about in here for doubt in about.doubts}
     promises = sorted({about.promise for about in here if about.promise})
     counts = sorted({about.events for about in here if about.events is not None})

@@ -80,9 +80,11 @@ class Log:
 
 def repeated(message: str, steps: tuple[int, int], run: str, where: str) -> InputError:
     """Return the error for a message that is broadcast twice."""
-    told = f"steps {steps[0]} and {steps[1]} of run `{run}`"
+    where_twice = f"steps {steps[0]} and {steps[1]} of run `{run}`"
     hint = "origin and seq must name one message"
-    return InputError(f"message {message} is broadcast twice, in {told}", where=where, hint=hint)
+    return InputError(
+        f"message {message} is broadcast twice, in {where_twice}", where=where, hint=hint
+    )
 
 
 def read_logs(files: Path | Sequence[Path], *, content: bytes | None = None) -> Iterator[Log]:
@@ -113,9 +115,9 @@ def read_logs(files: Path | Sequence[Path], *, content: bytes | None = None) -> 
 def logs_of(parts: Sequence[pa.Table], where: str) -> Iterator[Log]:
     """Yield every run of a log that is in memory. where: the location for error messages."""
     table = joined(parts, NUMBERS, TEXTS, where)
-    said = [read_about(part.schema.metadata) for part in parts]
+    metadata = [read_about(part.schema.metadata) for part in parts]
     for name, rows in _by_run(table):
-        yield _log(name, rows, where, about_run(name, said))
+        yield _log(name, rows, where, about_run(name, metadata))
 
 
 def _by_run(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:

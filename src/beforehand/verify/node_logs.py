@@ -65,11 +65,11 @@ def read_merges(files: Sequence[Path]) -> Iterator[tuple[Merge, About]]:
     columns = (*NODE_TEXTS, *NUMBERS)
     parts = [read_parquet(file, columns, hint=HINT, content=content_of(file)) for file in files]
     table = joined(parts, NUMBERS, NODE_TEXTS, where)
-    said = [read_about(part.schema.metadata) for part in parts]
+    metadata = [read_about(part.schema.metadata) for part in parts]
     for run in pc.unique(table["run"]):
         name = str(run.as_py())
         rows = table.filter(pc.equal(table["run"], run))
-        yield Merge(name, rows, where), about_run(name, said)
+        yield Merge(name, rows, where), about_run(name, metadata)
 
 
 def _place_of(files: Sequence[Path]) -> str:
@@ -113,11 +113,13 @@ class Merge:
 
     def __init__(self, run: str, table: pa.Table, where: str) -> None:
         self.run, self.where = run, where
-        (nodes, node), (lives, life) = _coded(table["node"]), _coded(table["life"])
-        keys, line = np.unique(node * len(lives) + life, return_inverse=True)
-        self.nodes: list[str] = [nodes[key // len(lives)] for key in keys.tolist()]
-        self.lives: list[str] = [lives[key % len(lives)] for key in keys.tolist()]
-        self.has_one_life = {name for name, many in Counter(self.nodes).items() if many == 1}
+        (nodes, node), (incarnations, incarnation) = _coded(table["node"]), _coded(table["life"])
+        keys, line = np.unique(node * len(incarnations) + incarnation, return_inverse=True)
+        self.nodes: list[str] = [nodes[key // len(incarnations)] for key in keys.tolist()]
+        self.incarnations: list[str] = [
+            incarnations[key % len(incarnations)] for key in keys.tolist()
+        ]
+        self.has_one_incarnation = {name for name, many in Counter(self.nodes).items() if many == 1}
         step = table["step"].to_numpy()
         if ((np.diff(line) < 0) | ((np.diff(line) == 0) & (np.diff(step) <= 0))).any():
             order = np.lexsort((step, line))
@@ -133,18 +135,18 @@ class Merge:
         doubts = [*self._doubts(), *about.doubts]
         kinds = self.table["kind"]
         rows = np.flatnonzero(_is(kinds, "broadcast", "deliver"))
-        said = self.table.take(rows)
-        names, origin = self.origins(said["origin"])
-        line, seq = self.line[rows], said["seq"].to_numpy()
-        is_broadcast = _is(said["kind"], "broadcast")
+        events = self.table.take(rows)
+        names, origin = self.origins(events["origin"])
+        line, seq = self.line[rows], events["seq"].to_numpy()
+        is_broadcast = _is(events["kind"], "broadcast")
         own = {name: at for at, name in enumerate(names)}
         speaker = np.array([own.get(node, -1) for node in self.nodes], np.int64)[line]
         doubts += doubt_of_speakers(int((speaker != origin)[is_broadcast].sum()))
-        message, spoken = self._index(line, is_broadcast, origin, seq, self.step[rows])
+        message, broadcast_rows = self._index(line, is_broadcast, origin, seq, self.step[rows])
         doubts += self._absent(names, origin[message < 0], about.members)
         # `merge_by_causality` needs dense line numbers; lines without such rows would leave gaps.
         _, dense = np.unique(line, return_inverse=True)
-        order, forced = merge_by_causality(dense.astype(np.int32), message, spoken)
+        order, forced = merge_by_causality(dense.astype(np.int32), message, broadcast_rows)
         return Log(
             run=self.run,
             step=self.step[rows][order],
@@ -171,7 +173,9 @@ class Merge:
             if not same.all():
                 at = int(again[np.argmin(same)])
                 problem = f"two logs of `{self.nodes[self.line[at]]}` differ in step {step[at]}"
-                raise InputError(problem, where=self.where, hint="did two processes use one store?")
+                raise InputError(
+                    problem, where=self.where, hint="two processes may have used one store"
+                )
         kept = np.delete(np.arange(len(step)), again)
         self.table, self.line = self.table.take(kept), self.line[kept]
 
@@ -180,7 +184,7 @@ class Merge:
         kinds, value = self.table["kind"], self.table["value"].to_numpy()
         is_start = _is(kinds, "start")
         is_stop = _is(kinds, "stop")
-        bounds = np.searchsorted(self.line, np.arange(len(self.lives) + 1))
+        bounds = np.searchsorted(self.line, np.arange(len(self.incarnations) + 1))
         found: dict[str, list[str]] = {}
         for node, low, high in zip(self.nodes, bounds[:-1], bounds[1:], strict=True):
             if missing := int(self.step[high - 1]) + 1 - (high - low):
@@ -193,7 +197,7 @@ class Merge:
             is_complete = is_start[low] and np.array_equal(starts, np.arange(1, len(starts) + 1))
             if not is_complete and not missing:
                 found.setdefault("ran without a log:", []).append(f"`{node}`")
-        if twice := sorted({*self.nodes} - self.has_one_life):
+        if twice := sorted({*self.nodes} - self.has_one_incarnation):
             found["several incarnations in no known order:"] = [f"`{node}`" for node in twice]
         for doubt, nodes in found.items():
             yield f"{doubt} {_shortened(nodes)}"
@@ -201,9 +205,12 @@ class Merge:
 
     def origins(self, column: Any) -> tuple[tuple[str, ...], Ints]:
         """Return the names by number, those of the lines first, and each row's origin."""
-        lines = zip(self.nodes, self.lives, strict=True)
-        names = [n if n in self.has_one_life else f"{n} ({life[:8]})" for n, life in lines]
-        numbers = {name: at for at, name in enumerate(names) if name in self.has_one_life}
+        lines = zip(self.nodes, self.incarnations, strict=True)
+        names = [
+            n if n in self.has_one_incarnation else f"{n} ({incarnation[:8]})"
+            for n, incarnation in lines
+        ]
+        numbers = {name: at for at, name in enumerate(names) if name in self.has_one_incarnation}
         origins, codes = _coded(column)
         for origin in origins:
             if origin not in numbers:
@@ -219,24 +226,26 @@ class Merge:
             history = index_log(line, is_broadcast, origin, seq)
         except RepeatedBroadcast as error:
             rows = (error.first, error.second)
-            who = " and ".join(f"step {step[row]} of `{self.nodes[line[row]]}`" for row in rows)
-            problem = f"a message of one name is broadcast twice, in {who}"
+            broadcasts = " and ".join(
+                f"step {step[row]} of `{self.nodes[line[row]]}`" for row in rows
+            )
+            problem = f"a message of one name is broadcast twice, in {broadcasts}"
             hint = "origin and seq must name one message"
             raise InputError(problem, where=self.where, hint=hint) from error
-        return history.message, history.spoken
+        return history.message, history.broadcast_rows
 
     def _absent(self, names: Sequence[str], origins: Ints, members: Sequence[str]) -> Iterator[str]:
         """Yield doubts about members without a log: their broadcasts and deliveries are unknown."""
         strangers = origins[origins >= len(self.nodes)]
-        who = [names[at] for at in np.unique(strangers)]
-        if who:
-            yield f"{len(strangers):,} deliveries from members without a log: {_listed(who)}"
-        if silent := sorted({*members} - {*self.nodes, *who}):
+        absent = [names[at] for at in np.unique(strangers)]
+        if absent:
+            yield f"{len(strangers):,} deliveries from members without a log: {_listed(absent)}"
+        if silent := sorted({*members} - {*self.nodes, *absent}):
             yield f"members without a log: {_listed(silent)}"
 
     def _since_first(self) -> Ints:
         """Return times since the first event of each line: clocks of nodes are not comparable."""
         t_us = self.table["t_us"].to_numpy()
-        first = np.searchsorted(self.line, np.arange(len(self.lives)))
+        first = np.searchsorted(self.line, np.arange(len(self.incarnations)))
         since: Ints = t_us - t_us[first][self.line]
         return since

@@ -49,12 +49,12 @@ def find_lost_logs(root: Path) -> list[str]:
     if not (root / PLAN_FILE).is_file():
         return []
     stages = read_plan(root).stages
-    keeping = [
+    with_logs = [
         folders
         for stage, folders in stages.items()
         if stage == EVENTS_STAGE or any(_has(root / folder, EVENTS_FILE) for folder in folders)
     ]
-    expected = [folder for folders in keeping or stages.values() for folder in folders]
+    expected = [folder for folders in with_logs or stages.values() for folder in folders]
     return [name for folder in expected for name in _find_lost(root, folder, EVENTS_FILE)]
 
 

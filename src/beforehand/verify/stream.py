@@ -150,7 +150,7 @@ class _Named:
     strange: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
     nodes: NodeIndex = field(default_factory=NodeIndex)
-    spoken: list[Ints] = field(default_factory=list)
+    broadcast_rows: list[Ints] = field(default_factory=list)
     senders: list[Ints] = field(default_factory=list)
     origins: list[Ints] = field(default_factory=list)
     seqs: list[Ints] = field(default_factory=list)
@@ -168,9 +168,9 @@ class _Named:
         is_broadcast, kept = broadcasts_and_deliveries(table["kind"])
         node, origin, seq = (table[name].to_numpy() for name in ("node", "origin", "seq"))
         self.nodes.add(node[kept])
-        spoken = self.kept + np.flatnonzero(is_broadcast[kept])
+        broadcast_rows = self.kept + np.flatnonzero(is_broadcast[kept])
         for column, values in (
-            (self.spoken, spoken),
+            (self.broadcast_rows, broadcast_rows),
             (self.senders, node[is_broadcast]),
             (self.origins, origin[is_broadcast]),
             (self.seqs, seq[is_broadcast]),
@@ -198,7 +198,7 @@ def read_streamed(paths: Sequence[Path], where: str, *, rows_min: int | None = N
         return None  # the reader of short logs reports what is wrong
     if found is None:
         return None
-    groups, said = found
+    groups, abouts = found
     named = _Named()
     counts = np.zeros(len(groups.groups), np.int64)
     for number, table in groups.batches(READ_COLUMNS):
@@ -207,7 +207,7 @@ def read_streamed(paths: Sequence[Path], where: str, *, rows_min: int | None = N
             return None
     np.cumsum(counts, out=groups.starts[1:])
     (run,) = named.runs
-    about = about_run(run, said)
+    about = about_run(run, abouts)
     doubts = doubts_of(about, named.steps, named.rows, named.kinds, named.strange)
     history = _history(groups, named, run)
     return stored_log(groups, history, run, about, tuple(doubts))
@@ -238,7 +238,7 @@ def groups_of(
 ) -> tuple[Groups, list[dict[str, About]]] | None:
     """Return the row groups in the order of their first steps, and the metadata of each file."""
     found: list[tuple[int, int, RowGroup]] = []
-    said = []
+    abouts = []
     rows = 0
     for at, path in enumerate(paths):
         with open_file(path) as opened:
@@ -246,7 +246,7 @@ def groups_of(
             rows += metadata.num_rows
             if any(schema.names.count(name) != 1 for name in READ_COLUMNS):
                 return None
-            said.append(read_about(schema.metadata))
+            abouts.append(read_about(schema.metadata))
             for number in range(metadata.num_row_groups):
                 ends = _steps_of(metadata.row_group(number))
                 if ends is None:
@@ -256,7 +256,7 @@ def groups_of(
     if rows < max(1, rows_min) or any(one[1] >= two[0] for one, two in pairwise(found)):
         return None
     groups = [group for _, _, group in found]
-    return Groups(paths, where, groups, np.zeros(len(groups) + 1, np.int64)), said
+    return Groups(paths, where, groups, np.zeros(len(groups) + 1, np.int64)), abouts
 
 
 def _steps_of(group: Any) -> tuple[int, int] | None:
@@ -272,11 +272,13 @@ def _steps_of(group: Any) -> tuple[int, int] | None:
 
 def _history(groups: Groups, named: _Named, run: str) -> History:
     """Return the history, by a second pass over the files."""
-    spoken, origins, seqs = map(np.concatenate, (named.spoken, named.origins, named.seqs))
+    broadcast_rows, origins, seqs = map(
+        np.concatenate, (named.broadcast_rows, named.origins, named.seqs)
+    )
     try:
-        index = MessageNumbers(spoken, origins, seqs)
+        index = MessageNumbers(broadcast_rows, origins, seqs)
     except RepeatedBroadcast as error:
-        at = np.searchsorted(spoken, [error.first, error.second])
+        at = np.searchsorted(broadcast_rows, [error.first, error.second])
         first, second = groups.values("step", np.array([error.first, error.second])).tolist()
         name = f"{origins[at[0]]}:{seqs[at[0]]}"
         raise repeated(name, (first, second), run, groups.where) from error
@@ -291,4 +293,4 @@ def _history(groups: Groups, named: _Named, run: str) -> History:
         )
         done = here.stop
     senders = named.nodes.numbers(np.concatenate(named.senders))
-    return History(node, message, spoken, ranks_of(senders), named.nodes.names())
+    return History(node, message, broadcast_rows, ranks_of(senders), named.nodes.names())

@@ -45,7 +45,7 @@ OnDone = Callable[[str, int, int], object]
 """Called with a stage, the number of its steps done, and their total."""
 LOGS, SENDERS = "logs judged", "senders of this log"
 
-LOST = "its events are not there"
+LOST = "its event log is missing"
 
 State = Literal["valid", "invalid", "unknown"]
 PromiseFrom = Literal["option", "log", "default"]
@@ -83,7 +83,7 @@ class RunVerdict:
             message = int(self.history.message[row])
             if kind == LATE and message not in spreads:
                 spreads = {message: spread_of(self.history, message)}  # caches one message only
-            yield _tell(self.log, self.history, row, int(kind), spreads.get(message))
+            yield _describe(self.log, self.history, row, int(kind), spreads.get(message))
 
 
 @dataclass(frozen=True)
@@ -200,7 +200,7 @@ def judge(
     history = log.history()
     violations = find_violations(history, threads=processors(), on_done=on_done)
     counts = count_kinds(violations)
-    deliveries = len(history.node) - len(history.spoken)
+    deliveries = len(history.node) - len(history.broadcast_rows)
     state, reason = state_of(counts, deliveries, log.doubts, held_to, log.impossible)
     return RunVerdict(
         log.run,
@@ -208,7 +208,7 @@ def judge(
         reason,
         held_to,
         "option" if promise else "log" if log.about.promise else "default",
-        len(history.spoken),
+        len(history.broadcast_rows),
         deliveries,
         counts,
         log,
@@ -255,7 +255,7 @@ def state_of(
     return "valid", PROMISES[promise].describe_late(counts["late"], deliveries)
 
 
-def _tell(log: Log, history: History, row: int, kind: int, spread: Spread | None) -> str:
+def _describe(log: Log, history: History, row: int, kind: int, spread: Spread | None) -> str:
     what = f"node {log.name(log.node[row])} delivered {_message(log, row)}"
     if kind == LATE:
         assert spread is not None
@@ -266,7 +266,7 @@ def _tell(log: Log, history: History, row: int, kind: int, spread: Spread | None
         rows = [*first_delivery(history, row), row]
         head = f"{what} a second time"
     elif history.message[row] >= 0:
-        rows = [row, int(history.spoken[history.message[row]])]
+        rows = [row, int(history.broadcast_rows[history.message[row]])]
         head = f"{what} before it was broadcast"
     else:
         rows = [row]
@@ -277,8 +277,8 @@ def _tell(log: Log, history: History, row: int, kind: int, spread: Spread | None
 def _line(log: Log, row: int) -> str:
     verb = "broadcasts" if log.is_broadcast[row] else "delivers"
     time = format_duration(int(log.t_us[row]))
-    who, message = log.name(log.node[row]), _message(log, row)
-    return f"  step {log.step[row]:>8}  at {time:>8}  node {who} {verb} {message}"
+    node, message = log.name(log.node[row]), _message(log, row)
+    return f"  step {log.step[row]:>8}  at {time:>8}  node {node} {verb} {message}"
 
 
 def _message(log: Log, row: int) -> str:

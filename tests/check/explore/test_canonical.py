@@ -18,7 +18,7 @@ from beforehand.check.explore.small_nets import (
     make_epidemic,
     make_group,
 )
-from beforehand.check.families.baselines import CkFamily
+from beforehand.check.families.baselines import CkFamily, CkSetup
 from beforehand.check.families.contacts import ContactsFamily
 from beforehand.check.families.group import GroupFamily
 from beforehand.check.families.mobile import MobileFamily, Setup
@@ -153,7 +153,10 @@ def explore_plainly(family, case):
         (WatchedWas, Case(3, (0, 0, 1), flaps=1, options=Setup(Pace()), **CELLS)),
         (WatchedWas, Case(3, (0, 0, 1), crashes=1, mortal=(2,), options=Setup(Pace()), **CELLS)),
         (WatchedWas, Case(3, (0, 0, 1), leaves=1, losses=1, options=Setup(Pace()), **CELLS)),
-        (WatchedCk, Case(3, (0, 0, 1), early_timers=1, doubles=1, options=Pace(), **CELLS)),
+        (
+            WatchedCk,
+            Case(3, (0, 0, 1), early_timers=1, doubles=1, options=CkSetup(Pace()), **CELLS),
+        ),
     ],
     ids=["a move", "a crash", "a leave and a loss", "ck"],
 )

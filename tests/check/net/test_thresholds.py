@@ -42,6 +42,10 @@ NO_THRESHOLDS = {
     "protocols.epidemic.sizes.MESSAGE_BYTES_MAX": "a limit of the wire",
     "protocols.epidemic.sizes.OWN_BYTES_MAX": "a limit of the wire",
     "protocols.epidemic.sizes._ID_MAX": "a limit of the wire",
+    "protocols.orders.stamped.EXPIRED_MAX": (
+        "beyond it `explain` forgets why a message expired: no sweep"
+    ),
+    "protocols.orders.stamped_draft.RAISE_US_MAX": "a bound of deadlines, not of a state",
     "protocols.mobile.was.handoff.LEFT_MAX": (
         "beyond it a station may forget who left: no sweep, a loss"
     ),

@@ -49,6 +49,30 @@ def test_rotating_changes_the_secret_in_its_place(tmp_path, capsys):
     assert list(tmp_path.iterdir()) == [tmp_path / "k"]
 
 
+def test_a_key_is_rotated_with_an_overlap_and_handed_over_by_an_invite(tmp_path, capsys):
+    main(["group", "new", "harbour", "--out", "ann.key"])
+    main(["group", "invite", "ann.key"])
+    invite = capsys.readouterr().out.split()[-1]
+    main(["group", "join", invite, "--out", "bob.key"])
+    old = read(tmp_path / "ann.key")
+    assert main(["group", "rotate", "ann.key", "--overlap", "7d"]) == 0
+    told = capsys.readouterr().err
+    assert "Nodes with the old key alone are refused in 7d" in told
+    new = read(tmp_path / "ann.key")
+    assert [one.id for one in new.live(new.made_us)] == [new.newest.id, old.newest.id]
+    assert new.older[0].ends_us == new.made_us + 7 * 86_400_000_000
+    main(["group", "invite", "ann.key"])
+    invite = capsys.readouterr().out.strip()
+    assert main(["group", "join", invite, "--out", "bob.key"]) == 2  # not by accident
+    assert main(["group", "join", invite, "--out", "bob.key", "--replace"]) == 0
+    assert read(tmp_path / "bob.key").newest == new.newest
+    main(["group", "new", "port"])
+    assert main(["group", "join", invite, "--out", "port.key", "--replace"]) == 2
+    assert "the key of the group `port`" in capsys.readouterr().err
+    assert main(["group", "rotate", "ann.key", "--no-answer"]) == 0
+    assert read(tmp_path / "ann.key").older == ()
+
+
 def test_json_has_what_the_lines_have_and_no_secret_but_in_an_invite(tmp_path, capsys):
     assert main(["-q", "group", "new", "harbour", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"name": "harbour", "file": "harbour.key"}
@@ -72,6 +96,8 @@ def test_json_has_what_the_lines_have_and_no_secret_but_in_an_invite(tmp_path, c
         (["new", "a\x1b[2Jb"], "no control characters"),
         (["invite", "nothing.key"], "no such file"),
         (["rotate", "nothing.key"], "no such file"),
+        (["rotate", "nothing.key", "--overlap", "400d"], "too long: `400d`"),
+        (["rotate", "nothing.key", "--overlap", "7"], "not a duration"),
         (["join", "hello"], "not an invite"),
         (["join", "beforehand1-AAAA"], "cut short"),
         (["leave"], "no such choice for ACTION: `leave`"),

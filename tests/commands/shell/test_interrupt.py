@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from beforehand.commands.shell.interrupt import GOES_ON, Signals
-from tests import quick_java
 from tests.waiting import wait_until
 
 SCENARIO = """
@@ -124,7 +123,7 @@ def check_stopped(process: subprocess.Popen[str]) -> str:
 def test_ctrl_c_ends_a_run_without_a_traceback_and_the_same_command_goes_on(tmp_path):
     scenario, out = tmp_path / "small.toml", tmp_path / "out"
     scenario.write_text(SCENARIO)
-    arguments = ("run", str(scenario), "--out", str(out), "--no-report", *quick_java.FLAGS)
+    arguments = ("run", str(scenario), "--out", str(out), "--no-report")
     with started(tmp_path, *arguments) as process:
         wait_for(process, lambda: "pyspark.daemon" in command_lines(process.pid))
         told = check_stopped(process)

@@ -96,7 +96,7 @@ def test_ctrl_c_in_observe_left_tracebacks(tmp_path):
         write_lines(folder / f"{number}.jsonl", number * ROWS // 3, ROWS // 3)
     command = ("-m", "beforehand.cli", "observe", str(folder), "--epsilon", "5ms", "--delta", "9ms")
     command += ("--checkpoint", str(tmp_path / "state"), "--out", str(out))
-    command += (*quick_java.FLAGS, *quick_java.ONE_PARTITION)
+    command += quick_java.ONE_PARTITION
 
     def stop(job: Job) -> None:
         job.interrupt()

@@ -33,20 +33,20 @@ def draw_log(seed, *, disorder=0.2, rows=60):
     rng = np.random.default_rng(seed)
     nodes = rng.choice(10**6, int(rng.integers(2, 7)), replace=False).tolist()
     waiting = {node: [] for node in nodes}
-    spoken, log = [], []
+    sent, log = [], []
     for _ in range(rows):
         node = nodes[rng.integers(len(nodes))]
         if rng.random() < 0.3:
             origin = node if rng.random() < 0.9 else nodes[rng.integers(len(nodes))]
             message = (origin, int(rng.integers(2**40)))
-            spoken.append(message)
+            sent.append(message)
             log.append((node, "broadcast", message))
             for other in nodes:
                 waiting[other].append(message)
         elif rng.random() < disorder / 10:
             log.append((node, "deliver", (node, -int(rng.integers(1, 5)))))
-        elif spoken and rng.random() < disorder:
-            log.append((node, "deliver", spoken[rng.integers(len(spoken))]))
+        elif sent and rng.random() < disorder:
+            log.append((node, "deliver", sent[rng.integers(len(sent))]))
         elif waiting[node]:
             at = 0 if rng.random() > disorder else int(rng.integers(len(waiting[node])))
             log.append((node, "deliver", waiting[node].pop(at)))
@@ -110,11 +110,13 @@ def test_a_chain_is_a_proof():
     for seed in SEEDS:
         log = draw_log(seed)
         history = history_of(log)
-        for cause in range(0, len(history.spoken), 5):
+        for cause in range(0, len(history.broadcast_rows), 5):
             spread = spread_of(history, cause)
             for effect in np.flatnonzero(spread.follows):
                 chain = causal_chain(history, spread, effect)
-                assert_proves(log, chain, history.spoken[cause], history.spoken[effect])
+                assert_proves(
+                    log, chain, history.broadcast_rows[cause], history.broadcast_rows[effect]
+                )
                 lengths.append(len(chain))
     assert max(lengths) > 6
 
@@ -137,7 +139,7 @@ def test_the_messages_after_a_message_are_those_of_the_oracle():
         for row in log:
             oracle.see(*row)
         history = history_of(log)
-        names = [log[row][2] for row in history.spoken]
+        names = [log[row][2] for row in history.broadcast_rows]
         for number, name in enumerate(names):
             follows = {names[i] for i in np.flatnonzero(spread_of(history, number).follows)}
             assert follows == {m for m, past in oracle.pasts.items() if name in past}
@@ -254,11 +256,11 @@ def pairs_in_order(log, rng, count):
     """
     history = index_log(*log)
     is_delivery = np.ones(len(history.node), bool)
-    is_delivery[history.spoken] = False
+    is_delivery[history.broadcast_rows] = False
     pairs = []
     while len(pairs) < count:
         row = int(rng.choice(np.flatnonzero(is_delivery)))
-        fits = spread_of(history, history.message[row]).follows & (history.spoken < row)
+        fits = spread_of(history, history.message[row]).follows & (history.broadcast_rows < row)
         at_node = is_delivery & (history.node == history.node[row])
         later = np.flatnonzero(at_node & fits[history.message])
         if len(later):

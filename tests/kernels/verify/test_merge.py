@@ -40,7 +40,7 @@ def merged(rows):
     node, is_broadcast, message = (np.array(column) for column in zip(*rows, strict=True))
     _, node = np.unique(node, return_inverse=True)
     history = index_log(node, is_broadcast, message * 0, message)
-    order, forced = merge_by_causality(history.node, history.message, history.spoken)
+    order, forced = merge_by_causality(history.node, history.message, history.broadcast_rows)
     assert sorted(order.tolist()) == list(range(len(rows)))
     return [rows[at] for at in order], [rows[at] for at in forced]
 
@@ -74,10 +74,10 @@ def test_nodes_keep_their_order_and_broadcasts_come_first(seed, size):
     order, _ = merged(by_node(rows))
     for node in range(NODES):
         assert [r for r in order if r[0] == node] == [r for r in rows if r[0] == node]
-    spoken = set()
+    sent = set()
     for _, is_broadcast, message in order:
-        assert is_broadcast or message in spoken
-        spoken |= {message}
+        assert is_broadcast or message in sent
+        sent |= {message}
 
 
 @given(st.data())
@@ -85,9 +85,9 @@ def test_nodes_keep_their_order_and_broadcasts_come_first(seed, size):
 def test_every_row_of_any_logs_is_in_the_order_once(data):
     """Also where they are impossible: rings of any shape, and deliveries from nowhere."""
     messages = data.draw(st.integers(1, 6))
-    spoken = [(data.draw(st.integers(0, NODES - 1)), True, m) for m in range(messages)]
+    sent = [(data.draw(st.integers(0, NODES - 1)), True, m) for m in range(messages)]
     row = st.tuples(st.integers(0, NODES - 1), st.just(False), st.integers(0, messages + 1))
-    rows = data.draw(st.permutations([*spoken, *data.draw(st.lists(row, max_size=20))]))
+    rows = data.draw(st.permutations([*sent, *data.draw(st.lists(row, max_size=20))]))
     order, forced = merged(by_node(rows))
     for node in range(NODES):
         assert [r for r in order if r[0] == node] == [r for r in rows if r[0] == node]

@@ -6,6 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from beforehand.errors import InputError, InputErrors
+from beforehand.pipeline.cells.experiments import experiment_options
 from beforehand.pipeline.experiment import read_scenario
 from beforehand.pipeline.jobs import run_scenario
 from beforehand.pipeline.sweep import sweep_stage
@@ -179,7 +180,7 @@ OTHERWISE = {
     "systems": '["was-flood"]',
     "sizes": "[[2, 9]]",
     "rates": "[9]",
-    "macs": '["none"]',
+    "macs": '["csma"]',
     "modulation": '"dsss"',
     "capture": "true",
     "answers_draw": "false",
@@ -203,6 +204,17 @@ OTHERWISE = {
     "retry_min": '"300ms"',
     "silence": '"3s"',
     "repeats_max": "0.5",
+    "full_duplex": "true",
+    "unicast_hold": '"1ms"',
+    "retry_full_at": "7",
+    "ack_ranges": "false",
+    "ck_needs": '"station"',
+    "ck_ack": '"25ms"',
+    "ck_acks_always": "true",
+    "tcp_timeout_first": '"3s"',
+    "tcp_timeout_min": '"1s"',
+    "tcp_measures": "true",
+    "tcp_ack": '"0s"',
     "failures": "3",
     "failures_from": '"11s"',
     "failures_every": '"31s"',
@@ -212,14 +224,18 @@ OTHERWISE = {
 }
 
 
+GIVEN = ("failures = 2", 'macs = ["none"]')
+"""Without failures, their settings change nothing; a hold is refused with carrier sense."""
+
+
 def test_every_setting_of_an_experiment_changes_its_runs(tmp_path):
     def planned(line):
         path = tmp_path / "one.toml"
-        failures = "" if line.startswith("failures ") else "failures = 2\n"
-        path.write_text(f'[scenario]\nworld = "cells"\n[cells]\n{failures}{line}\n')
+        lines = [given for given in GIVEN if given.split()[0] != line.partition(" ")[0]]
+        path.write_text("\n".join(('[scenario]\nworld = "cells"\n[cells]', *lines, line)))
         return [task.parameters for task in cells._tasks(read_scenario(path))]
 
-    assert set(OTHERWISE) == set(cells._options())
+    assert set(OTHERWISE) == set(experiment_options())
     plain = planned("")
     assert plain == planned("retry_min = '200ms'")
     silent = [k for k, v in OTHERWISE.items() if planned(f"{k} = {v}") == plain]
@@ -233,8 +249,70 @@ def test_without_experiments_there_is_one(tmp_path):
     assert [task.spec[1].rate_per_s for task in tasks] == [3.0] * cells.EXPERIMENT.seeds
 
 
+READINGS = """
+[scenario]
+world = "cells"
+[sweep]
+seeds = 2
+first_seed = 5
+[experiments.one]
+rates = [3]
+[experiments.two]
+rates = [4]
+retry_min = "300ms"
+[readings.plain]
+evidence = "the text"
+[readings.bare]
+macs = ["none"]
+full_duplex = true
+[readings.slow]
+extends = "bare"
+experiments = ["two"]
+retry_min = "400ms"
+"""
+
+
+def test_every_experiment_is_planned_under_every_reading(tmp_path):
+    path = tmp_path / "readings.toml"
+    path.write_text(READINGS)
+    found = [
+        (task.reading, task.experiment, task.spec.radio.mac, task.spec.pace.retry_us_min, task.seed)
+        for task in (cells.CellsTask(*task.spec) for task in cells._tasks(read_scenario(path)))
+    ]
+    assert found == [
+        (*row, seed)
+        for row in (
+            ("plain", "one", "dcf", 200_000),
+            ("plain", "two", "dcf", 300_000),
+            ("bare", "one", "none", 200_000),
+            ("bare", "two", "none", 300_000),
+            ("slow", "two", "none", 400_000),
+        )
+        for seed in (5, 6)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ('extends = "slow"', "cannot extend"),
+        ('extends = "later"', "no such choice"),
+        ('experiments = ["three"]', "no such choice"),
+        ("speed = 3", "no such key"),
+    ],
+)
+def test_a_reading_that_makes_no_sense_is_refused(tmp_path, line, problem):
+    path = tmp_path / "readings.toml"
+    path.write_text(f"{READINGS}[readings.last]\n{line}\n")
+    with pytest.raises(InputError, match=problem):
+        read_scenario(path)
+
+
+SHIPPED = ("mobile-figures", "mobile-throughput", "mobile-collapse", "mobile-readings")
+
+
 def test_the_shipped_scenarios_can_be_planned():
     tasks = list(cells._tasks(read_scenario(SCENARIOS / "mobile-quick.toml")))
     assert len(tasks) == 18
-    for name in ("mobile-figures", "mobile-throughput", "mobile-collapse"):
+    for name in SHIPPED:
         assert list(cells._tasks(read_scenario(SCENARIOS / f"{name}.toml")))

@@ -29,7 +29,7 @@ from beforehand.protocols.mobile.was.station import Station
 from beforehand.protocols.mobile.tcp_flooding.flooding import TcpHost, TcpStation
 from beforehand.protocols.mobile.tcp_flooding.frames import Frame as TcpFrame
 from beforehand.protocols.observer.observer import Observer, Stamped
-from beforehand.protocols.vcube.frames import CubeFrame
+from beforehand.protocols.vcube.frames import VCubeFrame
 from beforehand.protocols.observer.timestamp import Guarantees
 from beforehand.protocols.orders.unordered import Unordered
 from beforehand.protocols.vcube.node import VCube
@@ -38,10 +38,10 @@ from beforehand.protocols.orders.vector import Vector
 epidemics: list[Broadcaster[Frame]] = [
     Epidemic(0, order, random.Random(0)) for order in (Barrier(0), Vector(0), Unordered(0))
 ]
-cube: Broadcaster[CubeFrame] = VCube(0, 4, keep_us=1, durable=True)
+cube: Broadcaster[VCubeFrame] = VCube(0, 4, keep_us=1, durable=True)
 process: Broadcaster[Stamped] = Process(0, Guarantees(1, 1, 1))
 observer: Core[Stamped] = Observer(0, Guarantees(1, 1, 1))
-linked: Linked[CubeFrame] = cube
+linked: Linked[VCubeFrame] = cube
 host: Broadcaster[MobileFrame] = Host(0)
 station: Core[MobileFrame] = Station(0, ())
 ck_host: Broadcaster[CkFrame] = CkHost(0)

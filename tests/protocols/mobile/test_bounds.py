@@ -158,7 +158,7 @@ def test_a_sound_host_is_never_too_far_ahead_of_its_station():
             give(host, "on_message", 1, frame)
         sends = give(host, "on_broadcast", b"x").sends
         if seq % 5 == 4:
-            sends += give(host, "on_timer", ("say again", None)).sends
+            sends += give(host, "on_timer", ("broadcast again", None)).sends
         for _, frame in reversed(sends):
             give(station, "on_message", H, frame)
         queue = give(station, "on_timer", ACK).sends if seq % 3 == 0 else []

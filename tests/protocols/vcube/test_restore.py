@@ -9,7 +9,7 @@ from tests.protocols.vcube.vcube_bench import KEEP_US, Bench, message
 from beforehand.errors import LocalError, RemoteError
 from beforehand.protocols.contract.base import MessageStatus
 from beforehand.protocols.contract.outbox import Outbox
-from beforehand.protocols.vcube.frames import Answer, Ask, CubeFrame, Known, Packet
+from beforehand.protocols.vcube.frames import Answer, Ask, Known, Packet, VCubeFrame
 from beforehand.protocols.vcube.node import VCube
 from beforehand.protocols.vcube.retention import ASK
 
@@ -272,7 +272,7 @@ def test_a_frame_of_a_member_reported_down_is_accepted():
     [Packet(2, (message(0, 1, (2, 3)),)), Ask((1, 0, 2)), Answer(()), Answer((0, 4)), Known(7)],
 )
 def test_every_frame_survives_the_wire(frame):
-    assert msgspec.msgpack.decode(msgspec.msgpack.encode(frame), type=CubeFrame) == frame
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(frame), type=VCubeFrame) == frame
 
 
 def test_no_message_waits_for_itself():

@@ -130,7 +130,7 @@ def test_claims_about_runs_that_collapsed_are_neither_held_nor_missed(tmp_path):
 def test_the_section_on_other_macs_is_referred_to_only_if_present(tmp_path, macs):
     page = page_of(tmp_path, *({"experiment": "static", "mac": mac} for mac in macs))
     claims = next(section for section in page.sections if section.title == "Beside the papers")
-    is_there = any(section.title == "What the MAC is worth" for section in page.sections)
+    is_there = any(section.title == "The effect of the MAC" for section in page.sections)
     assert ("at the end of this page" in claims.prose[0]) == is_there == (len(macs) > 1)
 
 

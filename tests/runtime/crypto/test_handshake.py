@@ -5,176 +5,238 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from beforehand.runtime.crypto import handshake
-from beforehand.runtime.crypto.handshake import HELLO_BYTES, Handshake, Introduction, Opener, Sealer
+from beforehand.runtime.crypto import handshake, noise
+from beforehand.runtime.crypto.handshake import (
+    ANSWER_BYTES,
+    COOKIE_BYTES,
+    HELLO_BYTES,
+    INTRODUCTION_BYTES,
+    DialerHandshake,
+    Introduction,
+    LateMember,
+    ListenerHandshake,
+    Opener,
+    Sealer,
+    pad,
+    unpad,
+)
 from beforehand.runtime.crypto.keys import GroupKey, new_group, new_member
 from beforehand.runtime.transport.disconnects import Refused
 
 KEY = new_group("harbour-secret-name")
+NOW_US = 10**15
 ANN, BOB = new_member(), new_member()
 
 
-def dialer(key: GroupKey = KEY) -> Handshake:
-    return Handshake(key, "ann-the-dialer", ANN, is_dialer=True)
+def dialer(key: GroupKey = KEY) -> DialerHandshake:
+    return DialerHandshake(key, "ann-the-dialer", ANN)
 
 
-def listener(key: GroupKey = KEY) -> Handshake:
-    return Handshake(key, "bob-the-listener", BOB, is_dialer=False)
+def listener(key: GroupKey = KEY) -> ListenerHandshake:
+    return ListenerHandshake(key, "bob-the-listener", BOB, NOW_US)
 
 
 def refused(kind: str):
     return pytest.raises(Refused, check=lambda error: error.kind == kind)
 
 
+class Connection:
+    """Two ends that have exchanged hello and answer."""
+
+    def __init__(self) -> None:
+        self.ann, self.bob = dialer(), listener()
+        self.hello = self.ann.on_cookie(self.bob.cookie)
+        self.answer, self.bob_out, self.bob_in = self.bob.on_hello(self.hello)
+        self.ann_out, self.ann_in = self.ann.on_answer(self.answer)
+
+
 def test_both_ends_authenticate_and_exchange_records():
-    ann, bob = dialer(), listener()
-    bob_out, bob_in = bob.on_hello(ann.hello)
-    ann_out, ann_in = ann.on_hello(bob.hello)
-    assert len(ann.hello) == len(bob.hello) == HELLO_BYTES
-    found = ann.on_introduction(ann_in.open(bob_out.seal(bob.introduction())))
+    c = Connection()
+    sizes = [len(c.bob.cookie), len(c.hello), len(c.answer), len(c.ann.introduction())]
+    assert sizes == [COOKIE_BYTES, HELLO_BYTES, ANSWER_BYTES, INTRODUCTION_BYTES]
+    found = c.ann.peer()
     assert (found.name, found.public) == ("bob-the-listener", BOB.public)
-    found = bob.on_introduction(bob_in.open(ann_out.seal(ann.introduction())))
+    found = c.bob.on_introduction(c.bob_in.open(c.ann_out.seal(c.ann.introduction())))
     assert (found.name, found.public) == ("ann-the-dialer", ANN.public)
     for n in range(100):
-        assert bob_in.open(ann_out.seal(b"a%d" % n)) == b"a%d" % n
-        assert ann_in.open(bob_out.seal(b"b%d" % n)) == b"b%d" % n
+        assert c.bob_in.open(c.ann_out.seal(b"a%d" % n)) == b"a%d" % n
+        assert c.ann_in.open(c.bob_out.seal(b"b%d" % n)) == b"b%d" % n
 
 
 def test_a_reflected_record_does_not_decrypt():
-    ann, bob = dialer(), listener()
-    bob.on_hello(ann.hello)
-    ann_out, ann_in = ann.on_hello(bob.hello)
+    c = Connection()
     with refused("altered"):
-        ann_in.open(ann_out.seal(b"an echo"))
+        c.bob_in.open(c.bob_out.seal(b"an echo"))
+    with refused("altered"):
+        c.ann_in.open(c.ann_out.seal(b"an echo"))
 
 
 def test_stealing_all_long_term_keys_later_does_not_decrypt_a_connection(monkeypatch):
-    ann, bob = dialer(), listener()
-    _, bob_in = bob.on_hello(ann.hello)
-    scalarmult = handshake.bindings.crypto_scalarmult
-    # A thief has secret, seeds and all that was said, so all of this but the result of the fresh
-    # keys; those were forgotten.
-    monkeypatch.setattr(
-        handshake.bindings, "crypto_scalarmult", lambda own, _: scalarmult(own, own)
-    )
-    thief_out, _ = ann.on_hello(bob.hello)
-    with refused("altered"):
-        bob_in.open(thief_out.seal(b"x"))
-    assert ann._ephemeral == bob._ephemeral == b""
-
-
-def test_the_group_secret_enters_the_session_keys_and_not_the_hello_alone():
-    ann, bob = dialer(), listener()
-    ann._sealing_key = dialer(KEY.rotate())._sealing_key
-    _, bob_in = bob.on_hello(ann.hello)
-    ann_out, _ = ann.on_hello(bob.hello)
-    with refused("altered"):
-        bob_in.open(ann_out.seal(b"x"))
+    c = Connection()
+    assert c.ann._noise._ephemeral == b""
+    # The thief has the secret and all bytes that were sent, so all but the shared result of the
+    # ephemeral keys, which both ends have dropped.
+    thief = c.ann._begin(KEY.newest, c.bob.cookie)
+    thief.receive_tokens(c.hello[:32])
+    assert thief.open_payload(c.hello[32:]) == b""
+    monkeypatch.setattr(noise.bindings, "crypto_scalarmult", lambda own, _: own)
+    thief.receive_tokens(c.answer[:32])
+    with pytest.raises(noise.DecryptError):
+        thief.open_payload(c.answer[32:])
 
 
 def test_nothing_about_the_group_or_its_members_is_visible():
-    ann, bob = dialer(), listener()
-    bob_out, _ = bob.on_hello(ann.hello)
-    ann_out, _ = ann.on_hello(bob.hello)
-    seen = ann.hello + bob.hello
-    seen += bob_out.seal(bob.introduction()) + ann_out.seal(ann.introduction())
-    for hidden in (b"harbour", b"ann", b"bob", ANN.public, BOB.public, KEY.secret):
+    c = Connection()
+    seen = c.bob.cookie + c.hello + c.answer + c.ann_out.seal(c.ann.introduction())
+    for hidden in (b"harbour", b"ann", b"bob", b"bfh", ANN.public, BOB.public, KEY.secret):
         assert hidden not in seen
-    assert dialer().hello[5:] != ann.hello[5:]
+    assert Connection().hello[:8] != c.hello[:8]
+
+
+def test_introductions_of_short_and_long_names_have_one_length():
+    for name in ("a", "\N{GRINNING FACE}" * 128):
+        c = Connection()
+        end = DialerHandshake(KEY, name, ANN)
+        end.on_answer(c.bob.on_hello(end.on_cookie(c.bob.cookie))[0])
+        assert len(end.introduction()) == INTRODUCTION_BYTES
+        assert c.bob.on_introduction(end.introduction()).name == name
 
 
 @pytest.mark.parametrize(
-    "key", [new_group("harbour-secret-name"), GroupKey("another", KEY.secret), KEY.rotate()]
+    "key",
+    [new_group("harbour-secret-name"), GroupKey("another", KEY.secret), KEY.rotate(is_quiet=True)],
 )
 def test_another_secret_or_group_is_refused_before_any_reply(key):
+    bob = listener()
     with refused("wrong_key"):
-        listener().on_hello(dialer(key).hello)
-    bob = listener(key)
-    bob.on_hello(dialer(key).hello)
+        bob.on_hello(dialer(key).on_cookie(bob.cookie))
+    bob, ann = listener(key), dialer()
+    ann.on_cookie(bob.cookie)
+    answer, _, _ = bob.on_hello(dialer(key).on_cookie(bob.cookie))
     with refused("wrong_key"):
-        dialer().on_hello(bob.hello)
+        ann.on_answer(answer)
 
 
 def test_a_hello_with_any_byte_changed_is_refused():
-    hello = dialer().hello
+    bob = listener()
+    hello = dialer().on_cookie(bob.cookie)
     for at in range(HELLO_BYTES):
-        changed = hello[:at] + bytes([hello[at] ^ 1]) + hello[at + 1 :]
-        kind = "no_key" if at < 4 else "another_version" if at == 4 else "wrong_key"
-        with refused(kind):
-            listener().on_hello(changed)
+        with refused("wrong_key"):
+            bob.on_hello(hello[:at] + bytes([hello[at] ^ 1]) + hello[at + 1 :])
+    bob.on_hello(hello)
+
+
+def test_a_hello_of_version_1_is_recognised():
+    with refused("another_version"):
+        listener().on_hello(b"bfh\n\1".ljust(HELLO_BYTES, b"x"))
+
+
+def test_a_hello_opens_for_the_cookie_of_its_connection_alone():
+    bob = listener()
+    hello = dialer().on_cookie(bob.cookie)
+    with refused("wrong_key"):
+        listener().on_hello(hello)
+    bob.on_hello(hello)
+
+
+def test_no_cookie_is_used_twice():
+    assert len({listener().cookie for _ in range(100)}) == 100
 
 
 def test_an_answer_to_another_hello_is_refused():
-    bob = listener()
-    bob.on_hello(dialer().hello)
+    bob, ann = listener(), dialer()
+    ann.on_cookie(bob.cookie)
+    answer, _, _ = bob.on_hello(dialer().on_cookie(bob.cookie))
     with refused("wrong_key"):
-        dialer().on_hello(bob.hello)
+        ann.on_answer(answer)
 
 
 def test_a_reflected_hello_is_refused():
-    ann = dialer()
+    bob, ann = listener(), dialer()
+    hello = ann.on_cookie(bob.cookie)
     with refused("wrong_key"):
-        ann.on_hello(ann.hello)
-    bob = listener()
-    bob.on_hello(ann.hello)
+        ann.on_answer(hello.ljust(ANSWER_BYTES, b"\0"))
+    answer, _, _ = bob.on_hello(hello)
     with refused("wrong_key"):
-        listener().on_hello(bob.hello)
+        listener().on_hello(answer[:HELLO_BYTES])
 
 
-def test_a_replayed_hello_gives_no_connection():
-    ann, bob = dialer(), listener()
-    bob_out, _ = bob.on_hello(ann.hello)
-    ann_out, _ = ann.on_hello(bob.hello)
-    introduction = ann_out.seal(ann.introduction())
-    again = listener()
-    _, again_in = again.on_hello(ann.hello)  # valid as such, so it is answered
+def test_a_replayed_introduction_does_not_open_on_another_connection():
+    c, again = Connection(), Connection()
     with refused("altered"):
-        again_in.open(introduction)
-    assert bob_out
-
-
-def test_a_fresh_key_that_fixes_the_result_is_refused():
-    # The point of order one: whatever our key is, the shared one is zero.
-    class Weak(Handshake):
-        def _make_hello(self, before: bytes) -> bytes:
-            content = handshake.MAGIC + bytes([handshake.VERSION]) + bytes(32)
-            return content + self._tag(self.is_dialer, before, content)
-
-    with refused("altered"):
-        listener().on_hello(Weak(KEY, "ann", ANN, is_dialer=True).hello)
-
-
-def connected() -> tuple[Handshake, Handshake]:
-    ann, bob = dialer(), listener()
-    bob.on_hello(ann.hello)
-    ann.on_hello(bob.hello)
-    return ann, bob
+        again.bob_in.open(c.ann_out.seal(c.ann.introduction()))
 
 
 def test_an_introduction_counts_for_its_connection_role_name_and_key_alone():
-    ann, bob = connected()
-    good = msgspec.msgpack.decode(ann.introduction(), type=Introduction)
-    assert bob.on_introduction(ann.introduction()) == good
-    elsewhere, _ = connected()
+    c = Connection()
+    padded = c.ann.introduction()
+    good = msgspec.msgpack.decode(unpad(padded), type=Introduction)
+    assert c.bob.on_introduction(padded) == good
     with refused("forged"):
-        bob.on_introduction(elsewhere.introduction())  # another connection
-    with refused("forged"):
-        bob.on_introduction(bob.introduction())  # thrown back
+        c.bob.on_introduction(Connection().ann.introduction())  # another connection
     for change in ({"public": BOB.public}, {"name": "eve"}, {"signature": bytes(64)}):
+        changed = msgspec.structs.replace(good, **change)
         with refused("forged"):
-            bob.on_introduction(msgspec.msgpack.encode(msgspec.structs.replace(good, **change)))
+            c.bob.on_introduction(pad(msgspec.msgpack.encode(changed)))
     for change in ({"public": b""}, {"name": "e\nve"}, {"name": ""}, {"signature": b"x"}):
+        changed = msgspec.structs.replace(good, **change)
         with refused("malformed"):
-            bob.on_introduction(msgspec.msgpack.encode(msgspec.structs.replace(good, **change)))
+            c.bob.on_introduction(pad(msgspec.msgpack.encode(changed)))
     for garbage in (
         b"",
         b"\xc0",
         b"\x93\xa1\xff\xc4\x00\xc4\x00",
-        ann.introduction()[:-1],
+        unpad(padded)[:-1],
         b"\x93\xa1a\xc4\x00\xc4\x00\x00",
     ):
         with refused("malformed"):
-            bob.on_introduction(garbage)
+            c.bob.on_introduction(pad(garbage))
+
+
+def test_a_signature_of_one_role_does_not_count_for_the_other():
+    """The roles alone keep these apart: the hash that is signed is the same."""
+    c = Connection()
+    as_dialer, as_listener = c.ann._introduce(b"hash"), c.bob._introduce(b"hash")
+    assert c.bob._check(as_dialer, b"hash").name == "ann-the-dialer"
+    assert c.ann._check(as_listener, b"hash").name == "bob-the-listener"
+    with refused("forged"):
+        c.ann._check(as_dialer, b"hash")
+    with refused("forged"):
+        c.bob._check(as_listener, b"hash")
+
+
+def test_the_secret_before_a_rotation_opens_until_it_ends():
+    new = KEY.rotate(10**6)
+    ends_us = new.older[0].ends_us
+    assert ends_us is not None
+    bob = ListenerHandshake(new, "bob", BOB, ends_us - 1)
+    bob.on_hello(dialer(KEY).on_cookie(bob.cookie))
+    assert bob.secret.id == KEY.newest.id
+    bob = ListenerHandshake(new, "bob", BOB, ends_us - 1)
+    bob.on_hello(dialer(new).on_cookie(bob.cookie))
+    assert bob.secret.id == new.newest.id
+
+
+def test_a_dialer_whose_secret_has_ended_gets_one_sealed_word():
+    new, ann = KEY.rotate(10**6), dialer()
+    ends_us = new.older[0].ends_us
+    bob = ListenerHandshake(new, "bob", BOB, ends_us)
+    with pytest.raises(LateMember) as late:
+        bob.on_hello(ann.on_cookie(bob.cookie))
+    assert len(late.value.answer) == ANSWER_BYTES  # as long as any answer
+    with refused("rotated"):
+        ann.on_answer(late.value.answer)
+    quiet = ListenerHandshake(KEY.rotate(is_quiet=True), "bob", BOB, ends_us)
+    with refused("wrong_key"):
+        quiet.on_hello(ann.on_cookie(quiet.cookie))
+
+
+def test_padding_has_one_form():
+    padded = pad(b"content")
+    assert unpad(padded) == b"content"
+    for wrong in (b"", padded[:-1], padded + b"\0", padded[:-1] + b"x", b"\xff\xff" + padded[2:]):
+        with refused("malformed"):
+            unpad(wrong)
 
 
 def test_records_that_were_changed_left_out_doubled_or_swapped_do_not_open():

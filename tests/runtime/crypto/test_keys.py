@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from beforehand.errors import InputError, LocalError
-from beforehand.runtime.crypto.keys import GroupKey, MemberKey, new_group, new_member
+from beforehand.runtime.crypto.keys import GroupKey, GroupSecret, MemberKey, new_group, new_member
 
 
 def test_a_key_file_is_read_back_and_is_for_its_owner_alone(tmp_path):
@@ -82,9 +82,9 @@ def test_a_file_that_is_no_key_file_is_refused_with_its_path(tmp_path, content):
 def test_a_key_file_of_another_version_is_refused_with_both_versions(tmp_path):
     path = tmp_path / "harbour.key"
     secret = b"A" * 43 + b"="
-    path.write_bytes(b'{"beforehand_group_key":2,"name":"harbour","secret":"%s"}' % secret)
+    path.write_bytes(b'{"beforehand_group_key":3,"name":"harbour","secret":"%s"}' % secret)
     path.chmod(0o600)
-    with pytest.raises(InputError, match="a key file of version 2, not 1"):
+    with pytest.raises(InputError, match="a key file of version 3, not 2"):
         GroupKey.read(path)
 
 
@@ -153,7 +153,62 @@ def test_a_member_is_its_seed():
 
 def test_a_key_file_has_the_format_of_its_version(tmp_path):
     path = tmp_path / "harbour.key"
-    new_group("harbour").write(path)
+    new_group("harbour").rotate(10**6).write(path)
     fields = msgspec.json.decode(path.read_bytes())
-    assert list(fields) == ["beforehand_group_key", "name", "secret"]
-    assert fields["beforehand_group_key"] == 1
+    assert list(fields) == ["beforehand_group_key", "name", "secrets"]
+    assert fields["beforehand_group_key"] == 2
+    assert [list(one) for one in fields["secrets"]] == [["id", "secret", "made_us", "ends_us"]] * 2
+
+
+def test_a_key_file_of_version_1_is_read(tmp_path):
+    path = tmp_path / "harbour.key"
+    path.write_bytes(b'{"beforehand_group_key":1,"name":"harbour","secret":"%s="}' % (b"A" * 43))
+    path.chmod(0o600)
+    assert GroupKey.read(path) == GroupKey("harbour", bytes(32))
+
+
+def test_a_key_keeps_the_secrets_before_it_until_their_end(tmp_path):
+    path, old = tmp_path / "harbour.key", new_group("harbour")
+    key = old.rotate(10**9)
+    key.write(path)
+    assert GroupKey.read(path) == key
+    ends_us = key.made_us + 10**9
+    assert key.older == (GroupSecret(old.secret, old.made_us, ends_us),)
+    assert [one.id for one in key.live(ends_us - 1)] == [key.newest.id, old.newest.id]
+    assert (key.live(ends_us), key.ended(ends_us)) == ([key.newest], [key.older[0]])
+    # Without an overlap all secrets before it end at once, those of an overlap too.
+    last = key.rotate()
+    assert last.live(last.made_us) == [last.newest]
+    assert [one.id for one in last.ended(last.made_us)] == [key.newest.id, old.newest.id]
+    assert last.rotate(is_quiet=True).older == ()
+    assert len(last.rotate(1).rotate(1).older) == 2
+
+
+@pytest.mark.parametrize("change", ["id", "no secret", "an end", "no end", "short", "many"])
+def test_a_key_file_that_contradicts_itself_is_refused(tmp_path, change):
+    path = tmp_path / "harbour.key"
+    new_group("harbour").rotate(10**9).write(path)
+    fields = msgspec.json.decode(path.read_bytes())
+    newest, old = fields["secrets"]
+    if change == "id":
+        newest["id"] = old["id"]
+    elif change == "no secret":
+        fields["secrets"] = []
+    elif change == "an end":
+        newest["ends_us"] = 1
+    elif change == "no end":
+        old["ends_us"] = None
+    elif change == "short":
+        old["secret"], old["id"] = "AAAA", GroupSecret(bytes(3), 0).id
+    else:
+        fields["secrets"] += [old, old]
+    path.write_bytes(msgspec.json.encode(fields))
+    with pytest.raises(InputError) as found:
+        GroupKey.read(path)
+    assert found.value.where == str(path)
+
+
+def test_the_id_of_a_secret_shows_nothing_of_it():
+    key = new_group("harbour")
+    assert repr(key.secret)[2:-1] not in repr(key.newest)
+    assert key.newest.id not in key.secret.hex()

@@ -10,15 +10,18 @@ from tests.runtime.fixtures.meshes import KEY, Recorder, run, started, until
 from zeroconf import NotRunningException, ServiceStateChange, Zeroconf
 from zeroconf.asyncio import AsyncServiceBrowser, AsyncServiceInfo, AsyncZeroconf
 
+from beforehand.runtime.config import wall_clock_us
+from beforehand.runtime.crypto.key_ring import KeyRing
 from beforehand.runtime.crypto.keys import new_group
 from beforehand.runtime.transport import discovery
 from beforehand.runtime.transport.address import Address
 from beforehand.runtime.transport.discovery import (
+    NONCE_BYTES,
     SERVICE,
     Discovery,
     instance_name,
-    is_member,
     local_hosts,
+    secret_of,
 )
 
 LOOPBACK = ["127.0.0.1"]
@@ -33,16 +36,39 @@ async def multicast_works() -> None:
     await network.async_close()
 
 
+NOW_US = 10**15
+
+
 def test_only_a_holder_of_the_secret_recognises_an_announcement():
-    name = instance_name(KEY, bytes(12))
-    assert is_member(KEY, name)
-    assert len(name) <= 63  # one label of DNS
-    assert not is_member(KEY.rotate(), name)
-    assert not is_member(new_group(KEY.name), name)
-    for wrong in ("", "x", name[:-1], name + "0", name.upper(), "é" * 24 + name[24:], "-" + name):
-        assert not is_member(KEY, wrong)
+    nonce = bytes(NONCE_BYTES)
+    name = instance_name(KEY, nonce, NOW_US)
+    assert secret_of(KEY, name) == KEY.newest
+    assert len(name) == 49  # one label of DNS has 63 at most
+    assert secret_of(new_group(KEY.name), name) is None
+    assert secret_of(KEY.rotate(is_quiet=True), name) is None
+    for wrong in ("", "x", name[:-1], name + "0", name.upper(), "é" * 16 + name[16:], "-" + name):
+        assert secret_of(KEY, wrong) is None
     assert KEY.name not in name
-    assert instance_name(KEY, b"\1" * 12).partition("-")[2] != name.partition("-")[2]
+    other = instance_name(KEY, b"\1" * NONCE_BYTES, NOW_US)
+    assert other.partition("-")[2] != name.partition("-")[2]
+
+
+def test_members_with_old_and_new_secret_recognise_each_other_during_an_overlap():
+    new, nonce = KEY.rotate(10**9), bytes(NONCE_BYTES)
+    now_us = new.made_us
+    assert secret_of(KEY, instance_name(new, nonce, now_us)) == KEY.newest
+    assert secret_of(new, instance_name(KEY, nonce, now_us)) == new.older[0]
+    assert secret_of(new, instance_name(new, nonce, now_us)) == new.newest
+    # After the overlap the old secret is not announced, and still recognised.
+    assert secret_of(KEY, instance_name(new, nonce, now_us + 2 * 10**9)) is None
+    assert secret_of(new, instance_name(KEY, nonce, now_us)) in new.ended(now_us + 2 * 10**9)
+
+
+def test_the_second_tag_does_not_show_whether_a_rotation_is_under_way():
+    nonce = bytes(NONCE_BYTES)
+    tags = {instance_name(KEY, nonce, NOW_US)[-16:] for _ in range(20)}
+    assert len(tags) == 20
+    assert len(instance_name(KEY.rotate(10**12), nonce, NOW_US)) == 49
 
 
 def test_members_find_each_other_and_not_another_group():
@@ -103,11 +129,12 @@ def test_discovered_peers_that_leave_are_forgotten_and_configured_ones_kept():
         gone: list[Address] = []
         found: list[Address] = []
         watcher = Discovery(
-            KEY,
+            KeyRing(KEY, wall_clock_us),
             LOOPBACK,
             look_again_seconds=30,
-            on_found=found.append,
+            on_found=lambda address, _: found.append(address),
             on_gone=gone.append,
+            on_late=lambda: None,
             on_failure=lambda problem: pytest.fail(problem),
         )
         watcher.start([])
@@ -146,11 +173,12 @@ def test_closing_without_awaiting_the_goodbye_left_sockets_open(monkeypatch):
     async def scene() -> None:
         await multicast_works()
         watcher = Discovery(
-            KEY,
+            KeyRing(KEY, wall_clock_us),
             LOOPBACK,
             look_again_seconds=30,
-            on_found=lambda _: None,
+            on_found=lambda *_: None,
             on_gone=lambda _: None,
+            on_late=lambda: None,
             on_failure=pytest.fail,
         )
         watcher.start([Address("127.0.0.1", 7400)])
@@ -177,11 +205,12 @@ def test_a_machine_in_another_network_announces_itself_there(monkeypatch):
         monkeypatch.setattr(discovery, "local_hosts", lambda _: hosts.pop(0) if hosts else [])
         monkeypatch.setattr(Discovery, "_stay", stay)
         watcher = Discovery(
-            KEY,
+            KeyRing(KEY, wall_clock_us),
             (),
             look_again_seconds=0.01,
             on_found=pytest.fail,
             on_gone=pytest.fail,
+            on_late=pytest.fail,
             on_failure=pytest.fail,
         )
         watcher.start([])

@@ -357,7 +357,8 @@ def test_connections_to_a_closing_mesh_are_closed(turns):
             assert not ann.mesh._open
             late.settimeout(0)  # it is over, and not only going to be
             with suppress(ConnectionResetError):
-                assert late.recv(1) == b""
+                while late.recv(64):  # the cookie, if it was let in before the end
+                    pass
 
     run(scene())
     gc.collect()  # a transport that was left open says so

@@ -55,7 +55,7 @@ def is_same(one: CellsRun, other: CellsRun) -> bool:
         and all(
             np.array_equal(getattr(a, name), getattr(b, name))
             for a, b in zip(one.samples, other.samples, strict=True)
-            for name in ("sent", "fates", "air_outcomes")
+            for name in ("sent", "outcomes", "air_outcomes")
         )
     )
 

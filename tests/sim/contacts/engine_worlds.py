@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from beforehand.kernels.compiling import INTERPRETED
 from beforehand.mobility.trace import Trace, make_trace
 from beforehand.protocols.epidemic.options import Options
 from beforehand.sim.clock import Clocks
@@ -141,13 +142,20 @@ def compare(seed: int, *, size: float = 1.0) -> Compared:
 
 
 def compare_engines(trace: Trace, spec: Spec) -> Compared:
-    """Play a world with both engines. The twin has no room to spare, so that a bound that is too
-    small shows."""
+    """Play a world with both engines. Interpreted, the twin has no room to spare, so that a bound
+    that is too small shows. Compiled, each return to make room would cost more than the events."""
     cores = run_one(trace, spec)
     why = refusal(trace, spec)
     if why is None:
         try:
-            twin = Twin(trace, spec, rows_per_page=1, room=1, spare=0.0, note=_ignore).run()
+            twin = Twin(
+                trace,
+                spec,
+                rows_per_page=1 if INTERPRETED else 256,
+                room=1 if INTERPRETED else 256,
+                spare=0.0,
+                note=_ignore,
+            ).run()
         except Uncovered as found:
             why = str(found)
         else:

@@ -168,9 +168,9 @@ class Ample:
         for node, count in enumerate(broadcasts):
             if count and node not in nodes:
                 fewer = (*broadcasts[:node], count - 1, *broadcasts[node + 1 :])
-                spoken = (net.local_us(node), b"%d.%d" % (node, count - 1))
+                payload = (net.local_us(node), b"%d.%d" % (node, count - 1))
                 state_left = state._replace(broadcasts=fewer)
-                yield self._after(nodes, node, "on_broadcast", (spoken, (None,)), state_left)
+                yield self._after(nodes, node, "on_broadcast", (payload, (None,)), state_left)
 
     def _after(
         self,

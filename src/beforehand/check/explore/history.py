@@ -26,7 +26,6 @@ from beforehand.protocols.epidemic.epidemic import Epidemic
 from beforehand.protocols.epidemic.flow_control import FlowControl
 from beforehand.protocols.epidemic.frames import Announce
 from beforehand.protocols.epidemic.sender import Direct
-from beforehand.protocols.orders.order import LONG_AHEAD
 
 
 def forget_history(core: Epidemic, *, is_calm: bool) -> None:
@@ -38,7 +37,7 @@ def forget_history(core: Epidemic, *, is_calm: bool) -> None:
     core._cache.entries.clear()
     core._cache.entries.update(entries)
     core._cache._rank = len(entries)
-    core._cache._earliest_us = min([id[1] for id in entries], default=LONG_AHEAD)
+    core._cache._earliest_us = core._cache.earliest_us()
     core._version_vectors._new_entries, core._version_vectors._rest = {}, frozenset()
     waiting = getattr(core.order, "_waiting", None)
     for entry in waiting.pending.values() if waiting is not None else ():

@@ -48,6 +48,8 @@ class NetState(NamedTuple):
     reported_lost: tuple[Any, ...]
     dropped: tuple[Any, ...]
     payloads: tuple[Any, ...]
+    deadlines: tuple[Any, ...]
+    floors: tuple[Any, ...]
     closed: tuple[int, ...]
     unsaved: tuple[Any, ...]
     problem: str | None
@@ -72,6 +74,8 @@ def freeze_net_state(net: Net, time: Time) -> NetState:
         reported_lost=tuple(sorted(net.reported_lost)),
         dropped=tuple(sorted(net.dropped)),
         payloads=tuple(sorted(net.payloads.items())),
+        deadlines=tuple(sorted(net.deadlines.items())),
+        floors=tuple(sorted(net.floors.items())),
         closed=tuple(sorted(net.closed)),
         unsaved=tuple(sorted((node, tuple(calls)) for node, calls in net.unsaved.items())),
         problem=net.problem,
@@ -94,6 +98,7 @@ def thaw_net_state(net: Net, rest: NetState, time: Time) -> None:
         dict.update(counts, saved)  # Counter.update is slow
     net.held, net.reported_lost = set(rest.held), set(rest.reported_lost)
     net.dropped, net.payloads = set(rest.dropped), dict(rest.payloads)
+    net.deadlines, net.floors = dict(rest.deadlines), dict(rest.floors)
     net.closed = set(rest.closed)
     net.unsaved = {node: list(calls) for node, calls in rest.unsaved}
     net.problem = rest.problem
@@ -119,6 +124,8 @@ def rename_net_state(rest: NetState, renaming: Renaming) -> NetState:
             sorted((new(node), _new_id(id, renaming)) for node, id in rest.reported_lost)
         ),
         dropped=tuple(sorted((new(a), new(b), _new_id(id, renaming)) for a, b, id in rest.dropped)),
+        floors=tuple(sorted((new(node), floor) for node, floor in rest.floors)),
+        deadlines=tuple(sorted((_new_id(id, renaming), us) for id, us in rest.deadlines)),
         payloads=tuple(
             sorted(
                 (_new_id(i, renaming), renamed(NamedPayload(w), renaming)) for i, w in rest.payloads

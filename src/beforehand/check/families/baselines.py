@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
+
+import msgspec
 
 from beforehand.check.families.mobile import SECOND_US, missing
 from beforehand.check.net.case import Case, Family
@@ -12,6 +15,7 @@ from beforehand.check.net.net import Net
 from beforehand.protocols.contract.base import Core
 from beforehand.protocols.contract.needs import LinkKind
 from beforehand.protocols.mobile.ck.frames import Cast, HostState, Refused
+from beforehand.protocols.mobile.ck.options import CkOptions
 from beforehand.protocols.mobile.ck.station import CkStation
 from beforehand.protocols.mobile.pace import Pace
 from beforehand.protocols.mobile.systems import SYSTEMS
@@ -61,6 +65,11 @@ class CellFamily(Family):
     """The gauges of a station that must be 0 at rest."""
 
 
+class CkSetup(msgspec.Struct, frozen=True):
+    pace: Pace
+    options: CkOptions = CkOptions()
+
+
 class CkFamily(CellFamily):
     """Messages with vector clocks, hosts that buffer nothing, and a central discard."""
 
@@ -76,12 +85,18 @@ class CkFamily(CellFamily):
         # Few hosts with many moves: a host leaves a cell soon after it entered, so handoffs
         # overtake each other.
         hosts, flaps = rng.choice(((1, 60), (2, 60), (2, 0), (3, 3), (4, 10), (6, 30)))
-        return self._draw(rng, pace, hosts, flaps)
+        case = self._draw(rng, None, hosts, flaps)
+        options = CkOptions(
+            needs=rng.choice(("host", "host", "station")),
+            ack_us=rng.choice((0, 0, 25_000)),
+        )
+        return replace(case, options=CkSetup(pace, options))
 
     def make_core(self, case: Case, node: int) -> Core[Any]:
+        system, setup = SYSTEMS[self.name], case.options
         if node < case.stations:
-            return SYSTEMS[self.name].make_station(node, case.edges or (), case.options)
-        return SYSTEMS[self.name].make_host(node, case.options)
+            return system.make_station(node, case.edges or (), setup.pace, options=setup.options)
+        return system.make_host(node, setup.pace, options=setup.options)
 
     def sent(self, net: Net, target: int, frame: Any) -> None:
         if isinstance(frame, Cast):
@@ -116,7 +131,10 @@ class TcpFamily(CellFamily):
             window_start=rng.choice((1, 4)),
             segment_bytes=rng.choice((8, 24, 536)),
         )
-        return self._draw(rng, tcp, hosts=rng.choice((2, 3, 4, 6)), flaps=0)
+        case = self._draw(rng, tcp, hosts=rng.choice((2, 3, 4, 6)), flaps=0)
+        measures = rng.random() < 0.3
+        tcp = msgspec.structs.replace(tcp, measures=measures, ack_us=rng.choice((0, tcp.ack_us)))
+        return replace(case, options=tcp)
 
     def make_core(self, case: Case, node: int) -> Core[Any]:
         if node < case.stations:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -28,7 +29,7 @@ from beforehand.protocols.epidemic.epidemic import Epidemic
 from beforehand.protocols.epidemic.frames import Announce
 from beforehand.protocols.epidemic.options import Options
 from beforehand.protocols.epidemic.paced_epidemic import PacedEpidemic
-from beforehand.protocols.orders.order import Lifetimes
+from beforehand.protocols.orders.order import LONG_AGO, Lifetimes, Order
 from beforehand.protocols.registry import ORDERS, Protocol, make_order
 
 SECOND_US = 1_000_000
@@ -64,6 +65,8 @@ class ContactsFamily(Family):
         size = self._protocol.size_checked
         self._order = order if size is None else f"{order}-{size}"
         self._pushes = pushes
+        self._has_floor = bool(getattr(self._protocol.make, "has_floor", False))
+        self.sights += ("skip", "miss") if self._has_floor else ()
         self.sights += ("behind a digest",) if pushes else ("lost", "doubled")
         if self._protocol.takes_lifetime:
             self.sights += ("expired in time", "early")
@@ -119,6 +122,9 @@ class ContactsFamily(Family):
             transfer=rng.choice(("random", "random", "oldest", "newest")),
             frame_bytes_max=rng.choice((1, 200, 16_384)),
         )
+        if self._has_floor:
+            patience_us = rng.choice((0, 0, 3 * SECOND_US, None))
+            options = msgspec.structs.replace(options, patience_us=patience_us)
         if self._pushes:
             digest_after = rng.choice((None, 0, 0, 2))
             changes = {"retry_us": None, "push": True, "digest_after": digest_after}
@@ -161,11 +167,15 @@ class ContactsFamily(Family):
         return violation.kind in self._protocol.promise.broken_by
 
     def flaw(self, net: Net, node: int, message: Message) -> str | None:
-        is_late = net.case.options.lifetimes is not None and message.seq <= net.local_us(node)
+        has_lifetimes = net.case.options.lifetimes is not None
+        is_late = has_lifetimes and net.deadline_us(message.id) <= net.local_us(node)
         # A delivery that a crash cut off was decided in time; the inbox hands it over after the
         # restart.
-        if is_late and message not in net.drivers[node].cut_off:
+        if is_late and message.id not in [cut.id for cut in net.drivers[node].cut_off]:
             return f"node {node} delivered {message.id} after its deadline"
+        # An inbox hands over again what was delivered before the floor rose.
+        if message.id[1] <= net.floors.get(node, LONG_AGO) and not net.case.inbox:
+            return f"node {node} delivered {message.id}, which lies at or below its floor"
         return super().flaw(net, node, message)
 
     def look(self, net: Net, node: int) -> Iterator[str]:
@@ -195,7 +205,7 @@ class ContactsFamily(Family):
         if setup.options.capacity is None and setup.options.capacity_bytes is None:
             yield from never_delivered(net, alive, _waits_for_its_own_clock)
         else:
-            yield from never_offered(net, alive)
+            yield from never_offered(net, alive, partial(_is_skipped, net))
 
 
 def _alive(net: Net) -> set[MessageId]:
@@ -205,7 +215,14 @@ def _alive(net: Net) -> set[MessageId]:
     if net.case.options.lifetimes is None:
         return set(net.oracle.pasts)
     latest_us = net.latest_reading_us()
-    return {id for id in net.oracle.pasts if id[1] > latest_us}
+    return {id for id in net.oracle.pasts if net.deadline_us(id) > latest_us}
+
+
+def _is_skipped(net: Net, node: int, id: MessageId) -> bool:
+    """Return whether the message lies at or below the floor of the node."""
+    core: Any = net.drivers[node].core
+    order: Order = core.order
+    return order.has_floor and id[1] <= order.id_floor(LONG_AGO)
 
 
 def _waits_for_its_own_clock(net: Net, node: int, alive: Collection[MessageId]) -> set[MessageId]:

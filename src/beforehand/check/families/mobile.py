@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
+
+import msgspec
 
 from beforehand.check.net.case import Case, Family
 from beforehand.check.net.net import Net
@@ -64,7 +66,7 @@ class MobileFamily(Family):
             repeats_window=1,
             quiet_us=1_100_000,
         )
-        return Case(
+        case = Case(
             stations + hosts,
             broadcasts=(
                 *(0 for _ in range(stations)),
@@ -86,6 +88,10 @@ class MobileFamily(Family):
             settings=rng.choice((0, 0, 3)),
             inbox=rng.random() < 0.3,
         )
+        pace = msgspec.structs.replace(
+            pace, ack_ranges=rng.random() < 0.7, retry_full_at=rng.choice((None, None, 1))
+        )
+        return replace(case, options=Setup(pace, saves))
 
     def make_core(self, case: Case, node: int) -> Core[Any]:
         setup, system = case.options, SYSTEMS[self.name]

@@ -24,6 +24,8 @@ from beforehand.protocols.epidemic.frames import (
     Data,
     Digest,
     Frame,
+    Missing,
+    NotHeld,
     Push,
     Request,
     SyncHello,
@@ -31,7 +33,7 @@ from beforehand.protocols.epidemic.frames import (
 )
 from beforehand.protocols.observer.observer import Stamped
 from beforehand.protocols.observer.timestamp import Stamp
-from beforehand.protocols.vcube.frames import Answer, Ask, CubeFrame, Known, Packet, VCubeMessage
+from beforehand.protocols.vcube.frames import Answer, Ask, Known, Packet, VCubeFrame, VCubeMessage
 
 BYTES_MAX = 600
 """The frame size limit under test, small enough that some strings exceed it."""
@@ -198,24 +200,27 @@ def damage_value(rng: random.Random, value: Any) -> Any:
 
 
 def draw_opportunistic(rng: random.Random) -> Frame:
-    kind = rng.choice((Announce, Request, Data, Push, Digest, Want, SyncHello))
+    kinds = (Announce, Request, Data, Push, Digest, Want, SyncHello, Missing, NotHeld)
+    kind = rng.choice(kinds)
     ids = frozenset(_draw_ids(rng, 8))
     if kind in (Announce, Request):
         return kind(rng.choice(NUMBERS), ids)
-    if kind in (Digest, Want, SyncHello):
+    if kind in (Digest, Want, SyncHello, Missing):
         return kind(ids)
+    if kind is NotHeld:
+        return NotHeld(ids, frozenset(_draw_ids(rng, 8)) - ids)
     drawn = {message.id: message for message in (_draw_message(rng) for _ in range(3))}
     messages = tuple(drawn.values())[: rng.randrange(4)]
     return Push(messages) if kind is Push else Data(messages, ids)
 
 
-def draw_vcube(rng: random.Random) -> CubeFrame:
+def draw_vcube(rng: random.Random) -> VCubeFrame:
     count = rng.randrange(4)
     clock = tuple(rng.choice(NUMBERS) for _ in range(rng.randrange(12)))
     frame = rng.choice((None, None, Ask(clock), Answer(clock), Known(rng.choice(NUMBERS[1:]))))
     if frame is not None:
         return frame
-    return Packet(rng.randrange(11), tuple(_draw_cube_message(rng) for _ in range(count)))
+    return Packet(rng.randrange(11), tuple(_draw_vcube_message(rng) for _ in range(count)))
 
 
 def draw_observer(rng: random.Random) -> Stamped:
@@ -256,7 +261,7 @@ def _draw_message(rng: random.Random) -> Message:
     return Message(id, past, rng.randbytes(rng.randrange(9)), proof, stamp)
 
 
-def _draw_cube_message(rng: random.Random) -> VCubeMessage:
+def _draw_vcube_message(rng: random.Random) -> VCubeMessage:
     origins = sorted(rng.sample(range(300), rng.randrange(4)))
     past = tuple((origin, rng.choice(NUMBERS[1:])) for origin in origins)
     id = (300 + rng.choice(NUMBERS[:8]), rng.choice(NUMBERS[1:]))  # an origin is not its own cause

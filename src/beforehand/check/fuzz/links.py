@@ -11,10 +11,10 @@ import random
 
 import msgspec
 
-from beforehand.runtime.crypto.handshake import HELLO_BYTES, Handshake
+from beforehand.runtime.crypto.handshake import ANSWER_BYTES, COOKIE_BYTES, DialerHandshake
 from beforehand.runtime.crypto.keys import GroupKey, MemberKey
 from beforehand.runtime.transport.address import Address
-from beforehand.runtime.transport.records import pack_frames
+from beforehand.runtime.transport.connection.records import pack_frames
 
 ANSWER_SECONDS = 10.0
 
@@ -59,7 +59,7 @@ async def throw(
         reader, writer = await asyncio.open_connection(target.host, target.port)
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
-                handshake = Handshake(key, "Zed", member, is_dialer=True)
+                handshake = DialerHandshake(key, "Zed", member)
                 await _throw_one(rng, throws, handshake, reader, writer)
         except TimeoutError:
             throws.unanswered += 1
@@ -74,19 +74,20 @@ async def throw(
 async def _throw_one(
     rng: random.Random,
     throws: Throws,
-    handshake: Handshake,
+    handshake: DialerHandshake,
     reader: asyncio.StreamReader,
     writer: asyncio.StreamWriter,
 ) -> None:
     draw = rng.random()
+    hello = handshake.on_cookie(await reader.readexactly(COOKIE_BYTES))
     if draw < 0.4:
         throws.hellos += 1
-        writer.write(damage(rng, handshake.hello))
+        writer.write(damage(rng, hello))
         writer.write_eof()
         await reader.read()
         return
-    writer.write(handshake.hello)
-    sealer, _ = handshake.on_hello(await reader.readexactly(HELLO_BYTES))
+    writer.write(hello)
+    sealer, _ = handshake.on_answer(await reader.readexactly(ANSWER_BYTES))
     contents = [b"\1" + handshake.introduction(), b"\2", pack_frames([b"frame", b"another"]), b"\4"]
     wrong = rng.randrange(len(contents))
     for content in contents[:wrong]:

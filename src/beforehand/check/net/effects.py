@@ -29,6 +29,8 @@ class Effects(ABC):
     fresh: set[tuple[int, MessageId]]
     unread: list[Message]
     payloads: dict[MessageId, bytes]
+    deadlines: dict[MessageId, int]
+    floors: dict[int, int]
     reported_lost: set[tuple[int, MessageId]]
     dropped: set[tuple[int, int, MessageId]]
     contacts: set[tuple[int, int]]
@@ -86,6 +88,9 @@ class Effects(ABC):
             self.oracle.see(node, "learn", delivered.id)  # it is delivered only after the sends
         self.oracle.see(node, "broadcast", message)
         self.payloads[message] = words
+        for delivered in (*deliveries, *cast("Net", self).drivers[node].cut_off):
+            if delivered.id == message and delivered.deadline_us != message[1]:
+                self.deadlines[message] = delivered.deadline_us
 
     def received(self, node: Any, messages: Sequence[Message]) -> None:
         if not self.postpone(node, "received", messages):
@@ -103,6 +108,9 @@ class Effects(ABC):
     def _lost_now(self, node: Any, losses: Sequence[tuple[LossKind, MessageId]]) -> None:
         for kind, message in losses:
             self.sights.add(kind)
+            if kind == "skip":
+                self.floors[node] = message[1]
+                continue
             self.reported_lost.add((node, message))
             if kind == "drop":
                 peers = [a + b - node for a, b in self.contacts if node in (a, b)]

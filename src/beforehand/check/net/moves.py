@@ -28,7 +28,7 @@ def all_moves(net: Net) -> Iterator[Move]:
             yield ("double", *flight)
     yield from _link_moves(net)
     yield from _pacing_moves(net)
-    yield from _life_moves(net)
+    yield from _crash_moves(net)
     yield from _next_instant(net)
     yield from _clock_moves(net)
     if net.left["early_timers"] or net.is_silent():  # most timers handle silence
@@ -49,7 +49,7 @@ def _next_instant(net: Net) -> Iterator[Move]:
     if net.case.lifetimes_us == (None,):
         return
     ahead_us = [net.shift_us + offset_us for offset_us in net.offsets_us]
-    ends_us = {id[1] - us for id in net.oracle.pasts for us in ahead_us}
+    ends_us = {net.deadline_us(id) - us for id in net.oracle.pasts for us in ahead_us}
     later_us = [end_us for end_us in ends_us if end_us > net.now_us]
     if later_us:
         yield ("pass", min(later_us) - net.now_us)
@@ -104,7 +104,7 @@ def _pacing_moves(net: Net) -> Iterator[Move]:
             yield ("open", node, False)
 
 
-def _life_moves(net: Net) -> Iterator[Move]:
+def _crash_moves(net: Net) -> Iterator[Move]:
     for node, driver in enumerate(net.drivers):
         if not driver.is_up:
             yield ("restart", node)

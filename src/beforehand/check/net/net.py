@@ -53,6 +53,10 @@ class Net(Clocks, Cells, Pacing, Effects):
     oracle: Oracle = field(default_factory=Oracle)
     broadcasts: list[int] = field(default_factory=list)
     payloads: dict[MessageId, bytes] = field(default_factory=dict)
+    deadlines: dict[MessageId, int] = field(default_factory=dict)
+    """The deadlines of messages whose seq is none."""
+    floors: dict[int, int] = field(default_factory=dict)
+    """The stamp floor of each node that has reported one."""
     left: Counter[str] = field(default_factory=Counter)
     """The remaining budget for each kind of fault."""
     offsets_us: list[int] = field(default_factory=list)
@@ -96,6 +100,10 @@ class Net(Clocks, Cells, Pacing, Effects):
     def do(self, move: Move) -> bool:
         """Make a move, and return whether it was possible."""
         return bool(getattr(self, f"_do_{move[0]}")(*move[1:]))
+
+    def deadline_us(self, id: MessageId) -> int:
+        """Return the deadline of a message, if messages have lifetimes."""
+        return self.deadlines.get(id, id[1])
 
     # ---- implementations of the moves -----------------------------------------------------------
 

@@ -22,7 +22,7 @@ from types import ModuleType
 from typing import Literal
 
 from beforehand.protocols.epidemic import cache, peer, version_vector
-from beforehand.protocols.orders import order, pending
+from beforehand.protocols.orders import order, pending, stamped, stamped_draft, stamped_message
 from beforehand.protocols.vcube import retention
 
 Thresholds = Literal["as shipped", "low"]
@@ -34,6 +34,9 @@ LOW: dict[tuple[ModuleType, str], int] = {
     (peer, "KNOWN_TO_PEER_MIN"): 2,
     (pending, "DEADLINES_MIN"): 1,
     (pending, "SEQS_MIN"): 1,
+    (stamped, "DIGESTS_MAX"): 3,
+    (stamped_message, "PAST_MAX"): 4,
+    (stamped_draft, "OUTLIVING_MAX"): 1,
     (retention, "SPANS_MAX"): 2,
     (retention, "NAMED_MAX"): 2,
 }

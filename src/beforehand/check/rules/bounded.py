@@ -13,7 +13,7 @@ again, and otherwise messages would circulate between two full caches for ever.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING, Any
 
 from beforehand.check.net.case import had, honest
@@ -23,11 +23,15 @@ if TYPE_CHECKING:
     from beforehand.check.net.net import Net
 
 
-def never_offered(net: Net, alive: Collection[MessageId]) -> Iterator[str]:
+def never_offered(
+    net: Net,
+    alive: Collection[MessageId],
+    is_skipped: Callable[[int, MessageId], bool] = lambda *_: False,
+) -> Iterator[str]:
     """Yield the messages that a peer holds, the node lacks, and the node need not lack.
 
     This is for cores that forward from a cache (`holds`). alive: the messages whose deadline no
-    clock of the net has reached."""
+    clock of the net has reached. is_skipped: whether the node has given up the message for good."""
     cores: list[Any] = [driver.core for driver in net.drivers]
     held = [core.holds(net.local_us(node)) for node, core in enumerate(cores)]
     for pair in sorted(net.contacts):
@@ -36,5 +40,6 @@ def never_offered(net: Net, alive: Collection[MessageId]) -> Iterator[str]:
                 continue
             dropped = {id for at, by, id in net.dropped if (at, by) == (node, peer)}
             has = held[node] | had(net, node) | dropped
-            if lacking := held[peer].intersection(alive) - has:
+            lacking = held[peer].intersection(alive) - has
+            if lacking := {id for id in lacking if not is_skipped(node, id)}:
                 yield f"node {node} lacks {sorted(lacking, key=str)}, which its peer {peer} holds"

@@ -63,4 +63,6 @@ def breach(core: PacedEpidemic, store: RowStore | None, frame: Any) -> str | Non
 def _is_lacking(core: PacedEpidemic, id: MessageId, now_us: int) -> bool:
     horizon_us = max(now_us, core._horizon_us) if core.order.expires else LONG_AGO
     is_here = id in core._cache.entries or core._evicted.has(id)
-    return id[1] > horizon_us and not is_here and id not in core._requested_from
+    return (
+        id[1] > core.order.id_floor(horizon_us) and not is_here and id not in core._requested_from
+    )

@@ -116,7 +116,7 @@ def _run(args: argparse.Namespace, interruption: Interruption) -> int:
 
 def _write_play(out: Path) -> Path | None:
     """Write the page that plays the first run: 2 s of CPU for 215,000 events. None if it cannot."""
-    from beforehand.commands.played import gather_results, is_playable
+    from beforehand.commands.event_logs.played import gather_results, is_playable
     from beforehand.play.page import write_page
 
     target = out / PLAY_FILE

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from beforehand.commands.nodes.membership import (
     LinkTroubles,
+    SecretNotices,
     add_membership,
     clock_trouble,
     linked_names,
@@ -56,7 +57,7 @@ class Chat:
     def __init__(self, *, stay: bool, peers: Sequence[str]) -> None:
         """peers: the addresses given on the command line."""
         self._stay, self._peers = stay, peers
-        self._troubles = LinkTroubles()
+        self._troubles, self._secrets = LinkTroubles(), SecretNotices()
         self._is_terminal = sys.stdin.isatty()
         self._broadcasts = self._shown = 0
         self._here: set[str] = set()
@@ -132,8 +133,9 @@ class Chat:
             for name in sorted(self._here - here):
                 note(f"* {name} is out of reach")
             self._here = here
-            for trouble in self._troubles.find_new(self._group, self._peers):
-                note(f"* {trouble}")
+            news = self._secrets.find_new(self._group)
+            for line in [*news, *self._troubles.find_new(self._group, self._peers)]:
+                note(f"* {line}")
             self._report_waiting()
             if bool(trouble := clock_trouble(self._group)) != self._has_clock_trouble:
                 self._has_clock_trouble = bool(trouble)

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 from beforehand.commands.shell.console import Commands, add_command, add_json, note, print_json
 from beforehand.errors import EXIT_VALID, InputError
+from beforehand.units import format_duration, parse_duration
 
 if TYPE_CHECKING:
     from beforehand.runtime.crypto.keys import GroupKey
 
 EXAMPLE = "beforehand group new harbour"
 SUFFIX = ".key"
+OVERLAP_US_MAX = 365 * 86_400_000_000
 
 
 def add_parser(commands: Commands) -> None:
@@ -38,11 +40,26 @@ def add_parser(commands: Commands) -> None:
     join = add_command(actions, "join", "write the key file of an invite", example)
     join.add_argument("invite", help="the word that `beforehand group invite` printed")
     join.add_argument("--out", type=Path, metavar="FILE", help="the key file (default: NAME.key)")
+    join.add_argument(
+        "--replace", action="store_true", help="replace the group's key file after a rotation"
+    )
     _finish(join, _join)
 
     summary = "give a group a new secret: members with only the old one are excluded"
-    rotate = add_command(actions, "rotate", summary, "beforehand group rotate harbour.key")
+    example = "beforehand group rotate harbour.key --overlap 7d"
+    rotate = add_command(actions, "rotate", summary, example)
     rotate.add_argument("key", type=Path, help="the key file; it is replaced")
+    rotate.add_argument(
+        "--overlap",
+        default="0s",
+        metavar="TIME",
+        help="accept members with the present secret for so long; default: 0s, as after a theft",
+    )
+    rotate.add_argument(
+        "--no-answer",
+        action="store_true",
+        help="forget the secrets that have ended: their holders are not told",
+    )
     _finish(rotate, _rotate)
 
 
@@ -65,7 +82,16 @@ def _new(args: argparse.Namespace) -> int:
 def _join(args: argparse.Namespace) -> int:
     from beforehand.runtime.crypto.keys import GroupKey
 
-    _write(GroupKey.from_invite(args.invite), args)
+    key = GroupKey.from_invite(args.invite)
+    path: Path = args.out or _default_path(key.name)
+    if not args.replace:
+        _write(key, args)
+        return EXIT_VALID
+    if (old := GroupKey.read(path)).name != key.name:
+        problem = f"the key of the group `{old.name}`, not of `{key.name}`"
+        raise InputError(problem, where=str(path), hint="choose another file with `--out`")
+    key.write(path, replace=True)
+    _print_key(key, path, args)
     return EXIT_VALID
 
 
@@ -84,12 +110,17 @@ def _invite(args: argparse.Namespace) -> int:
 def _rotate(args: argparse.Namespace) -> int:
     from beforehand.runtime.crypto.keys import GroupKey
 
-    key = GroupKey.read(args.key).rotate()
+    overlap_us = parse_duration(args.overlap, where="--overlap")
+    if overlap_us > OVERLAP_US_MAX:
+        raise InputError(f"too long: `{args.overlap}`", where="--overlap", hint="at most 365d")
+    key = GroupKey.read(args.key).rotate(overlap_us, is_quiet=args.no_answer)
     key.write(args.key, replace=True)
     _print_key(key, args.key, args)
+    until = f"in {format_duration(overlap_us)}" if overlap_us else "from now on"
     note(
-        "restart the nodes with it and hand it to the remaining members; nodes with the old "
-        "key are refused from now on"
+        "hand it to the remaining members: `beforehand group invite`, and `group join --replace` "
+        "at theirs. Nodes read a changed file while they run; restart stations and hosts. "
+        f"Nodes with the old key alone are refused {until}"
     )
     return EXIT_VALID
 

@@ -6,6 +6,7 @@ import argparse
 import asyncio
 from collections.abc import Callable, Collection, Coroutine
 from contextlib import AbstractAsyncContextManager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,7 +17,10 @@ from beforehand.units import format_duration
 if TYPE_CHECKING:
     from beforehand.runtime.group import Group
 
-REPORTED = ("wrong_key", "wrong_name", "turned_away", "another_version", "no_discovery")
+REPORTED = (
+    *("wrong_key", "wrong_name", "turned_away", "another_version", "no_discovery"),
+    *("late_members", "rotated", "bad_key_file"),
+)
 """Disconnect kinds that waiting does not fix, so the command reports them."""
 REPORTED_MAX = 1000
 NAME_HINT = "; two members have one name: one of them needs another, with another store"
@@ -140,6 +144,31 @@ class LinkTroubles:
                     NAME_HINT if "wrong_name" in (disconnect.kind, disconnect.problem[-10:]) else ""
                 )
                 found.append(f"{disconnect.name or disconnect.address}: {disconnect.problem}{hint}")
+        return found
+
+
+class SecretNotices:
+    """The ends of the group's secrets; each is reported once."""
+
+    def __init__(self) -> None:
+        self._reported: set[tuple[str, int]] = set()
+
+    def find_new(self, group: Group) -> list[str]:
+        """Return what is new about the secrets of this member."""
+        found = []
+        for secret in group.secrets:
+            ends_us = secret.ends_us or secret.reported_ends_us
+            if ends_us is None or (secret.id, ends_us) in self._reported:
+                continue
+            self._reported.add((secret.id, ends_us))
+            ends = datetime.fromtimestamp(ends_us // 10**6, UTC).isoformat()
+            if secret.ends_us is None:
+                found.append(
+                    f"the group has a new secret, and ours ({secret.id}) ends at {ends}: "
+                    "get an invite and `beforehand group join --replace`"
+                )
+            else:
+                found.append(f"the old secret {secret.id} ends at {ends}, links: {secret.links}")
         return found
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from beforehand.commands.nodes.membership import (
     LinkTroubles,
+    SecretNotices,
     add_membership,
     clock_trouble,
     linked_names,
@@ -56,7 +57,7 @@ class Status:
     def __init__(self, every_seconds: float, *, as_json: bool, peers: Sequence[str]) -> None:
         """peers: the addresses given on the command line."""
         self._every_seconds, self._peers = every_seconds, peers
-        self._troubles = LinkTroubles()
+        self._troubles, self._secrets = LinkTroubles(), SecretNotices()
         self._as_json = as_json
 
     async def run(self, group: Group, stop: asyncio.Event) -> None:
@@ -97,6 +98,7 @@ class Status:
                 "held": group.held,
                 "pending": len(group.pending),
                 "clock_behind_us": group.clock_behind_us,
+                "secrets": msgspec.to_builtins(group.secrets),
                 "counters": msgspec.to_builtins(group.counters),
             }
             print(json.dumps(line), flush=True)
@@ -108,7 +110,6 @@ class Status:
             f"holds {group.held:,}, received {counts.received:,}, refused {counts.refused:,}, "
             f"pending {len(group.pending):,}"
         )
-        for trouble in filter(
-            None, [clock_trouble(group), *self._troubles.find_new(group, self._peers)]
-        ):
+        troubles = [clock_trouble(group), *self._secrets.find_new(group)]
+        for trouble in filter(None, [*troubles, *self._troubles.find_new(group, self._peers)]):
             note(trouble)

@@ -12,18 +12,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from beforehand import __version__
-from beforehand.commands import (
-    contacts,
-    diagram,
-    doctor,
-    export,
-    fuzz,
-    logs,
-    observe,
-    play,
-    simulate,
-    verify,
-)
+from beforehand.commands import contacts, doctor, fuzz, observe, simulate
+from beforehand.commands.event_logs import diagram, export, logs, play, verify
 from beforehand.commands.experiments import diff, report, run, scenarios, status
 from beforehand.commands.nodes import chat, group, host, node, station
 from beforehand.commands.shell import completion
@@ -110,7 +100,11 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         chosen: Parser = args.parser
         known = [option for action in chosen._actions for option in action.option_strings]
         guess = closest(rest[0].partition("=")[0], known)
-        problem = f"no such option: `{rest[0]}`" if rest[0][0:1] == "-" else f"what is `{rest[0]}`?"
+        problem = (
+            f"no such option: `{rest[0]}`"
+            if rest[0][0:1] == "-"
+            else f"unknown argument: `{rest[0]}`"
+        )
         hint = " ".join(filter(None, (guess, f"`{chosen.prog} --help` shows what there is")))
         raise InputError(problem, where=chosen.prog, hint=hint)
     return args
@@ -145,10 +139,10 @@ def _outside(error: BaseException) -> InputError | None:
     if isinstance(error, OSError):
         forget(sys.stdout)  # stdout may be on the full disk
         where = str(error.filename) if error.filename else ""
-        hint = "check the place, its permissions and the room that is left"
+        hint = "check the path, its permissions and the free space"
         return InputError(error.strerror or str(error), where=where, hint=hint)
     if isinstance(error, UnicodeError | csv.Error | zipfile.BadZipFile):
-        return InputError(f"not the file that it should be: {error}", hint="is it another one?")
+        return InputError(f"a file of another kind than expected: {error}", hint="check the path")
     if isinstance(error, MemoryError):
         return InputError("not enough memory", hint="use less: fewer seeds, a shorter trace")
     if isinstance(error, ModuleNotFoundError) and not (error.name or "").startswith("beforehand"):

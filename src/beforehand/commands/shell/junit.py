@@ -34,7 +34,7 @@ def write_junit(verdict: Verdict, title: str, path: Path) -> None:
     for lost in verdict.lost:
         errors += 1
         case = ET.SubElement(suite, "testcase", classname=_clean(title), name=_clean(lost))
-        ET.SubElement(case, "error", message="its events are not there")
+        ET.SubElement(case, "error", message="its event log is missing")
     suite.set("tests", str(len(verdict.runs) + len(verdict.lost)))
     suite.set("failures", str(failures))
     suite.set("errors", str(errors))

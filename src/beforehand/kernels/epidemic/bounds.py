@@ -26,8 +26,6 @@ from __future__ import annotations
 from beforehand.kernels.compiling import part
 from beforehand.kernels.epidemic.channel import ID_BYTES
 from beforehand.kernels.epidemic.state import (
-    ASKED_HIGH,
-    ASKED_LOW,
     BARRIER_SIZE,
     CUT,
     DEGREE,
@@ -48,6 +46,8 @@ from beforehand.kernels.epidemic.state import (
     R_BYTES,
     R_SIZE,
     RECORDS_TOP,
+    REQUESTED_HIGH,
+    REQUESTED_LOW,
     ROWS,
     SAMPLES,
     SHORT_ENTRIES,
@@ -78,22 +78,24 @@ def _is_short(s: State, used: int, more: int, length: int) -> bool:
 
 
 @part
-def short_of(f: Fixed, s: State, node: int, came: int, words: int, cuts: int, greets: bool) -> int:
+def short_of(
+    f: Fixed, s: State, node: int, came: int, words: int, cuts: int, announces: bool
+) -> int:
     """Return what is too short for a step of `node`, or FIT; NEED is then the length needed.
 
     came: messages of the frame that arrives. words: of the pool, for what the step sends besides
-    announcements. cuts: frames of these beyond one for each link. greets: whether it announces."""
+    announcements. cuts: frames of these beyond one for each link. announces: if it has any."""
     degree, pending = s.node[node, DEGREE] + 1, s.node[node, PENDING]
-    told = min(s.node[node, ENTRIES] + came + 1, f.words << 6) if greets else 0
+    announced = min(s.node[node, ENTRIES] + came + 1, f.words << 6) if announces else 0
     named = s.node[node, BARRIER_SIZE] + pending + came + 1
     counts = s.counts
     if _is_short(s, counts[ROWS], 2 * came + pending + 2, len(s.row_t)):
         return SHORT_ROWS
-    cut = told // f.ids_max
+    cut = announced // f.ids_max
     copies, frames = 1, degree * (2 + cut) + cuts + 2
     if f.retry_us or f.is_noisy:
         copies = 3
-    pool = copies * (words + 4 * degree * (min(told, f.words) + cut + 2)) + 8 * named
+    pool = copies * (words + 4 * degree * (min(announced, f.words) + cut + 2)) + 8 * named
     if f.lists:
         stored = s.node[node, ENTRIES] + came + 1
         pool += 8 * (stored + s.node[node, PLACES_SIZE] + came + 1)
@@ -133,7 +135,7 @@ def short_of_retry(f: Fixed, s: State, node: int) -> int:
     """Return what is too short for the timer of repeated frames."""
     words, k = 0, s.node[node, FIRST]
     while k >= 0:
-        words += min(max(0, s.link[k, ASKED_HIGH] - s.link[k, ASKED_LOW] + 1), f.words)
+        words += min(max(0, s.link[k, REQUESTED_HIGH] - s.link[k, REQUESTED_LOW] + 1), f.words)
         k = s.link[k, NEXT]
     cuts = 64 * words // f.ids_max + s.node[node, DEGREE]
     return short_of(f, s, node, 0, 4 * (words + cuts), cuts, True)
@@ -142,7 +144,7 @@ def short_of_retry(f: Fixed, s: State, node: int) -> int:
 @part
 def short_of_link_down(f: Fixed, s: State, k: int, node: int) -> int:
     """Return what is too short for the link-down of one end of a contact."""
-    words = min(max(0, s.link[k, ASKED_HIGH] - s.link[k, ASKED_LOW] + 1), f.words)
+    words = min(max(0, s.link[k, REQUESTED_HIGH] - s.link[k, REQUESTED_LOW] + 1), f.words)
     pairs = words * min(64, s.node[node, DEGREE] + 1)
     cuts = 64 * words // f.ids_max
     return short_of(f, s, node, 0, 4 * (pairs + cuts), cuts, False)

@@ -43,6 +43,7 @@ from beforehand.kernels.epidemic.state import (
     FIRST,
     HELD,
     KNOWN,
+    KNOWN_TO_PEER,
     LIST,
     LIST_FIRST,
     LIST_ROOM,
@@ -60,7 +61,6 @@ from beforehand.kernels.epidemic.state import (
     STORED_BYTES,
     TAKEN,
     TAKEN_PURGE_AT,
-    THEIRS,
     W_FIRST,
     W_LAST,
     WORD,
@@ -147,7 +147,7 @@ def shrink(f: Fixed, s: State, node: int) -> None:
         if is_too_full(f, s, node):
             _evict(f, s, node)
     elif f.lifetime_us and s.node[node, ENTRIES] >= s.node[node, PURGE_AT]:
-        # Only the count matters: an empty cache greets no peer.
+        # Only the count matters: an empty cache has nothing to announce.
         held = count_held(f, s, node)
         s.node[node, ENTRIES] = held
         s.node[node, PURGE_AT] = max(PURGE_MIN, 2 * held)
@@ -239,8 +239,8 @@ def _forget(f: Fixed, s: State, node: int, m: int) -> None:
     k = s.node[node, FIRST]
     while k >= 0:
         turn_link(f, s, k)
-        if s.link_sets[k, at, THEIRS] & b != ZERO:
-            s.link_sets[k, at, THEIRS] &= ~b
+        if s.link_sets[k, at, KNOWN_TO_PEER] & b != ZERO:
+            s.link_sets[k, at, KNOWN_TO_PEER] &= ~b
             s.link[k, KNOWN] -= 1
         k = s.link[k, NEXT]
 

@@ -34,19 +34,16 @@ from beforehand.kernels.epidemic.state import (
     ANNOUNCE,
     ANNOUNCE_TIMER,
     ARMED,
-    ASKED,
-    ASKED_HIGH,
-    ASKED_LOW,
-    ASKING,
     EVICTED,
     FIRST,
     FRESH,
     FRESH_HIGH,
     FRESH_LOW,
-    GREETED,
+    HAS_ANNOUNCED,
     HEAD,
     HELD,
     KNOWN,
+    KNOWN_TO_PEER,
     LIVE,
     NEXT,
     NONE,
@@ -59,8 +56,11 @@ from beforehand.kernels.epidemic.state import (
     R_NUMBER,
     R_SIZE,
     REQUEST,
+    REQUESTED,
+    REQUESTED_HERE,
+    REQUESTED_HIGH,
+    REQUESTED_LOW,
     SLOT,
-    THEIRS,
     WORD,
     Fixed,
     State,
@@ -78,14 +78,14 @@ def announce(f: Fixed, s: State, node: int) -> None:
         turn_link(f, s, k)
         which, brief = FRESH, 1
         low, high = max(oldest, s.node[node, FRESH_LOW]), s.node[node, FRESH_HIGH]
-        if link[k, GREETED] == 0:
+        if link[k, HAS_ANNOUNCED] == 0:
             which, brief, low, high = HELD, 0, oldest, s.counts[WORD]
-            link[k, GREETED] = 1
+            link[k, HAS_ANNOUNCED] = 1
         count = 0
         w = following(f, s, slot, brief, low, high)
         while w <= high:
             at = ring(f, w)
-            word = s.sets[slot, at, which] & ~s.link_sets[k, at, THEIRS]
+            word = s.sets[slot, at, which] & ~s.link_sets[k, at, KNOWN_TO_PEER]
             if f.is_bounded:
                 word &= s.sets[slot, at, HELD]
             word = alive_of(f, s, node, w, word)
@@ -122,9 +122,9 @@ def finish_step(f: Fixed, s: State, node: int) -> None:
 
 
 @part
-def _note_asked(s: State, k: int, w: int) -> None:
-    s.link[k, ASKED_LOW] = min(s.link[k, ASKED_LOW], w)
-    s.link[k, ASKED_HIGH] = max(s.link[k, ASKED_HIGH], w)
+def _note_requested(s: State, k: int, w: int) -> None:
+    s.link[k, REQUESTED_LOW] = min(s.link[k, REQUESTED_LOW], w)
+    s.link[k, REQUESTED_HIGH] = max(s.link[k, REQUESTED_HIGH], w)
 
 
 @part
@@ -143,19 +143,19 @@ def on_announce(f: Fixed, s: State, k: int) -> None:
         lacking = bits & ~sets[slot, at, HELD]
         dead = lacking & ~alive_of(f, s, node, w, lacking)
         if f.repeats:
-            link_sets[back, at, OFFERED_AGAIN] |= bits & link_sets[back, at, ASKED]
+            link_sets[back, at, OFFERED_AGAIN] |= bits & link_sets[back, at, REQUESTED_HERE]
         if f.is_bounded:
-            new = bits & ~(link_sets[back, at, THEIRS] | dead)
+            new = bits & ~(link_sets[back, at, KNOWN_TO_PEER] | dead)
             s.link[back, KNOWN] += count_bits(new)
             dead |= lacking & sets[slot, at, EVICTED]
-            link_sets[back, at, THEIRS] |= new
+            link_sets[back, at, KNOWN_TO_PEER] |= new
         else:
-            link_sets[back, at, THEIRS] = (link_sets[back, at, THEIRS] | bits) & ~dead
-        lacking &= ~(dead | sets[slot, at, ASKING])
+            link_sets[back, at, KNOWN_TO_PEER] = (link_sets[back, at, KNOWN_TO_PEER] | bits) & ~dead
+        lacking &= ~(dead | sets[slot, at, REQUESTED])
         if lacking != ZERO:
-            sets[slot, at, ASKING] |= lacking
-            link_sets[back, at, ASKED] |= lacking
-            _note_asked(s, back, w)
+            sets[slot, at, REQUESTED] |= lacking
+            link_sets[back, at, REQUESTED_HERE] |= lacking
+            _note_requested(s, back, w)
             pairs[2 * count], pairs[2 * count + 1] = np.uint64(w), lacking
             count += 1
     drop_record(s, k)
@@ -171,7 +171,7 @@ def ask_elsewhere(f: Fixed, s: State, node: int, low: int, high: int) -> None:
     """Request the messages in `rest`, which one peer will not send, from other peers."""
     slot, link_sets, pairs, rest = s.node[node, SLOT], s.link_sets, s.pairs, s.rest
     for w in range(low, high + 1):
-        s.sets[slot, ring(f, w), ASKING] &= ~rest[ring(f, w)]
+        s.sets[slot, ring(f, w), REQUESTED] &= ~rest[ring(f, w)]
         rest[ring(f, w)] = alive_of(f, s, node, w, rest[ring(f, w)])
     k = s.node[node, FIRST]
     while k >= 0:
@@ -179,12 +179,12 @@ def ask_elsewhere(f: Fixed, s: State, node: int, low: int, high: int) -> None:
         count = 0
         for w in range(low, high + 1):
             at = ring(f, w)
-            offered = rest[at] & link_sets[k, at, THEIRS]
+            offered = rest[at] & link_sets[k, at, KNOWN_TO_PEER]
             if offered != ZERO:
                 rest[at] &= ~offered
-                s.sets[slot, at, ASKING] |= offered
-                link_sets[k, at, ASKED] |= offered
-                _note_asked(s, k, w)
+                s.sets[slot, at, REQUESTED] |= offered
+                link_sets[k, at, REQUESTED_HERE] |= offered
+                _note_requested(s, k, w)
                 pairs[2 * count], pairs[2 * count + 1] = np.uint64(w), offered
                 count += 1
         send_set(f, s, k, REQUEST, count, 0)
@@ -208,10 +208,10 @@ def on_gone(f: Fixed, s: State, k: int) -> None:
             if f.repeats:
                 gone = bits & ~s.link_sets[back, at, OFFERED_AGAIN]
                 s.link_sets[back, at, OFFERED_AGAIN] &= ~bits
-                s.link[back, KNOWN] -= count_bits(gone & s.link_sets[back, at, THEIRS])
-            s.link_sets[back, at, THEIRS] &= ~gone
-            s.rest[at] = bits & s.link_sets[back, at, ASKED]
-            s.link_sets[back, at, ASKED] &= ~bits
+                s.link[back, KNOWN] -= count_bits(gone & s.link_sets[back, at, KNOWN_TO_PEER])
+            s.link_sets[back, at, KNOWN_TO_PEER] &= ~gone
+            s.rest[at] = bits & s.link_sets[back, at, REQUESTED_HERE]
+            s.link_sets[back, at, REQUESTED_HERE] &= ~bits
             low, high = min(low, w), max(high, w)
     drop_record(s, k)
     ask_elsewhere(f, s, s.link[back, OWNER], low, high)

@@ -13,7 +13,7 @@ from beforehand.kernels.epidemic.layer import (
     ask_elsewhere,
     finish_step,
 )
-from beforehand.kernels.epidemic.order import expire, find_due, forget_pending, tell_lapsed
+from beforehand.kernels.epidemic.order import expire, find_due, forget_pending, log_lapsed
 from beforehand.kernels.epidemic.queue import add_row, give_block, next_ticket, push, take_block
 from beforehand.kernels.epidemic.retry import forget_all_unacked
 from beforehand.kernels.epidemic.sets import (
@@ -29,9 +29,6 @@ from beforehand.kernels.epidemic.sets import (
 )
 from beforehand.kernels.epidemic.state import (
     AHEAD,
-    ASKED,
-    ASKED_HIGH,
-    ASKED_LOW,
     ASLEEP,
     ASLEEP_LAST,
     ASLEEP_TOO,
@@ -51,7 +48,7 @@ from beforehand.kernels.epidemic.state import (
     ENTRIES,
     FIRST,
     FREE_US,
-    GREETED,
+    HAS_ANNOUNCED,
     HEAD,
     IDLE,
     IS_HERE,
@@ -77,6 +74,9 @@ from beforehand.kernels.epidemic.state import (
     PLACES,
     PLACES_ROOM,
     PROGRESS_US,
+    REQUESTED_HERE,
+    REQUESTED_HIGH,
+    REQUESTED_LOW,
     SEEN,
     SENT,
     SLOT,
@@ -126,7 +126,7 @@ def _note_order(s: State, m: int) -> None:
 
 
 @cold
-def speak(f: Fixed, s: State, node: int, m: int) -> None:
+def broadcast(f: Fixed, s: State, node: int, m: int) -> None:
     """Broadcast message m."""
     s.counts[WORD] = max(s.counts[WORD], m >> 6)
     turn(f, s, node)
@@ -142,7 +142,7 @@ def speak(f: Fixed, s: State, node: int, m: int) -> None:
     s.node[node, LAST_SEQ] = s.seq[m]
     _note_order(s, m)
     add_row(s, node, BROADCAST, m, s.past_size[m])
-    tell_lapsed(s, node)
+    log_lapsed(s, node)
     add_row(s, node, DELIVER, m, 0)
     s.counts[DELIVERIES] += 1
     s.sets[s.node[node, SLOT], ring(f, m >> 6), DELIVERED] |= bit(m)
@@ -159,11 +159,11 @@ def speak(f: Fixed, s: State, node: int, m: int) -> None:
 def open_link(f: Fixed, s: State, k: int, node: int, place: int) -> None:
     """Add one end of a contact to the links of its node."""
     link, before = s.link, s.node[node, LAST]
-    link[k, OWNER], link[k, GREETED], link[k, NEXT], link[k, BEFORE] = node, 0, NONE, before
+    link[k, OWNER], link[k, HAS_ANNOUNCED], link[k, NEXT], link[k, BEFORE] = node, 0, NONE, before
     link[k, FREE_US], link[k, DOWN_US] = 0, f.contact_down[place]
     link[k, CONTACT], link[k, SENT], link[k, UNACKED] = place, 0, NONE
     link[k, HEAD], link[k, TAIL], link[k, PROGRESS_US] = NONE, NONE, s.counts[NOW]
-    link[k, BUSY], link[k, ASKED_LOW], link[k, ASKED_HIGH] = IDLE, AHEAD, NONE
+    link[k, BUSY], link[k, REQUESTED_LOW], link[k, REQUESTED_HIGH] = IDLE, AHEAD, NONE
     link[k, LINK_SEEN], link[k, KNOWN] = s.counts[WORD], 0
     for w in range(f.words):
         for which in range(s.link_sets.shape[2]):
@@ -177,7 +177,7 @@ def open_link(f: Fixed, s: State, k: int, node: int, place: int) -> None:
     if f.is_bounded:
         forget_evicted(f, s, node)
     if s.node[node, ENTRIES] == 0:
-        link[k, GREETED] = 1
+        link[k, HAS_ANNOUNCED] = 1
     elif f.announce_us == 0:
         turn(f, s, node)
         announce(f, s, node)
@@ -202,9 +202,9 @@ def close_link(f: Fixed, s: State, k: int) -> None:
         link[after, BEFORE] = before
     s.node[node, DEGREE] -= 1
     forget_all_unacked(s, k)
-    low, high = max(link[k, ASKED_LOW], first_kept(f, s)), link[k, ASKED_HIGH]
+    low, high = max(link[k, REQUESTED_LOW], first_kept(f, s)), link[k, REQUESTED_HIGH]
     for w in range(low, high + 1):
-        s.rest[ring(f, w)] = s.link_sets[k, ring(f, w), ASKED]
+        s.rest[ring(f, w)] = s.link_sets[k, ring(f, w), REQUESTED_HERE]
     ask_elsewhere(f, s, node, low, high)
 
 

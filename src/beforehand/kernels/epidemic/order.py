@@ -290,7 +290,7 @@ def _take_awaited(f: Fixed, s: State, node: int, is_last: bool) -> int:
 
 
 @part
-def tell_lapsed(s: State, node: int) -> None:
+def log_lapsed(s: State, node: int) -> None:
     """Log the messages that expired while they waited."""
     for i in range(s.counts[LAPSED]):
         add_row(s, node, EXPIRE, int(s.lapsed[i]), 0)
@@ -299,24 +299,24 @@ def tell_lapsed(s: State, node: int) -> None:
 
 
 @cold
-def _expire_awaited(f: Fixed, s: State, node: int, speaks: bool) -> None:
+def _expire_awaited(f: Fixed, s: State, node: int, broadcasts: bool) -> None:
     first = _take_awaited(f, s, node, False)
     top = _wake(f, s, node, first, 0)
-    if not speaks:
-        tell_lapsed(s, node)
+    if not broadcasts:
+        log_lapsed(s, node)
     _settle(f, s, node, top)
 
 
 @part
-def expire(f: Fixed, s: State, node: int, speaks: bool) -> None:
+def expire(f: Fixed, s: State, node: int, broadcasts: bool) -> None:
     """Wait no longer for messages that have expired.
 
-    speaks: the caller logs its broadcast first, and then calls `tell_lapsed`."""
+    broadcasts: the caller logs its broadcast first, and then calls `log_lapsed`."""
     if f.lifetime_us == 0:
         return
     # While the timer of the order is set to a later time, everything awaited is alive.
     if s.node[node, PENDING] and s.node[node, ORDER_DUE] <= clock_of(f, s, node):
-        _expire_awaited(f, s, node, speaks)
+        _expire_awaited(f, s, node, broadcasts)
     s.node[node, AWAITED_SEEN] = s.counts[WORD]
     if s.node[node, BARRIER_SIZE] >= s.node[node, BARRIER_PURGE_AT]:
         purge_barrier(f, s, node)

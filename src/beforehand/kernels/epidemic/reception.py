@@ -20,8 +20,6 @@ from beforehand.kernels.epidemic.sets import (
     turn_link,
 )
 from beforehand.kernels.epidemic.state import (
-    ASKED,
-    ASKING,
     CUT,
     DELIVER,
     DELIVERED,
@@ -31,6 +29,7 @@ from beforehand.kernels.epidemic.state import (
     HEAD,
     HELD,
     KNOWN,
+    KNOWN_TO_PEER,
     NEXT,
     NOW,
     OFFERED_AGAIN,
@@ -41,10 +40,11 @@ from beforehand.kernels.epidemic.state import (
     R_SIZE,
     RECEIVE,
     RECEIVED,
+    REQUESTED,
+    REQUESTED_HERE,
     SLOT,
     STALE,
     TAKEN,
-    THEIRS,
     Fixed,
     State,
 )
@@ -54,20 +54,20 @@ from beforehand.kernels.epidemic.state import (
 def _note_came(f: Fixed, s: State, node: int, k: int, m: int) -> None:
     """Note that a message came over the node's end `k`: it is requested from no peer any more."""
     slot, at, b = s.node[node, SLOT], ring(f, m >> 6), bit(m)
-    if s.link_sets[k, at, THEIRS] & b == ZERO:
-        s.link_sets[k, at, THEIRS] |= b
+    if s.link_sets[k, at, KNOWN_TO_PEER] & b == ZERO:
+        s.link_sets[k, at, KNOWN_TO_PEER] |= b
         s.link[k, KNOWN] += 1
     if f.repeats:
         s.link_sets[k, at, OFFERED_AGAIN] &= ~b
-    if s.link_sets[k, at, ASKED] & b != ZERO:
-        s.link_sets[k, at, ASKED] &= ~b
-        s.sets[slot, at, ASKING] &= ~b
-    elif s.sets[slot, at, ASKING] & b != ZERO:
-        s.sets[slot, at, ASKING] &= ~b
+    if s.link_sets[k, at, REQUESTED_HERE] & b != ZERO:
+        s.link_sets[k, at, REQUESTED_HERE] &= ~b
+        s.sets[slot, at, REQUESTED] &= ~b
+    elif s.sets[slot, at, REQUESTED] & b != ZERO:
+        s.sets[slot, at, REQUESTED] &= ~b
         other = s.node[node, FIRST]
         while other >= 0:
             turn_link(f, s, other)
-            s.link_sets[other, at, ASKED] &= ~b
+            s.link_sets[other, at, REQUESTED_HERE] &= ~b
             if f.repeats:
                 s.link_sets[other, at, OFFERED_AGAIN] &= ~b
             other = s.link[other, NEXT]

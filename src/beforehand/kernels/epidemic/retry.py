@@ -18,12 +18,9 @@ from beforehand.kernels.epidemic.sets import (
 from beforehand.kernels.epidemic.state import (
     AHEAD,
     ANNOUNCE,
-    ASKED,
-    ASKED_HIGH,
-    ASKED_LOW,
-    ASKING,
     FIRST,
     HELD,
+    KNOWN_TO_PEER,
     NEXT,
     NONE,
     NOW,
@@ -32,11 +29,14 @@ from beforehand.kernels.epidemic.state import (
     R_NEXT,
     R_SIZE,
     REQUEST,
+    REQUESTED,
+    REQUESTED_HERE,
+    REQUESTED_HIGH,
+    REQUESTED_LOW,
     RETRIES,
     RETRY_ARMED,
     RETRY_TIMER,
     SLOT,
-    THEIRS,
     UNACKED,
     Fixed,
     State,
@@ -79,7 +79,7 @@ def _announce_again(f: Fixed, s: State, node: int, k: int) -> None:
     count = 0
     for w in range(low, high + 1):
         at = ring(f, w)
-        word = s.rest[at] & s.sets[slot, at, HELD] & ~s.link_sets[k, at, THEIRS]
+        word = s.rest[at] & s.sets[slot, at, HELD] & ~s.link_sets[k, at, KNOWN_TO_PEER]
         word = alive_of(f, s, node, w, word)
         s.rest[at] = ZERO
         if word != ZERO:
@@ -93,12 +93,12 @@ def _request_again(f: Fixed, s: State, node: int, k: int) -> None:
     """Repeat the requests that a peer has not answered, unless data keeps arriving. Messages that
     have expired are not requested any more."""
     is_due, count, link_sets = s.counts[NOW] - s.link[k, PROGRESS_US] >= f.retry_us, 0, s.link_sets
-    for w in range(max(first_kept(f, s), s.link[k, ASKED_LOW]), s.link[k, ASKED_HIGH] + 1):
+    for w in range(max(first_kept(f, s), s.link[k, REQUESTED_LOW]), s.link[k, REQUESTED_HIGH] + 1):
         at = ring(f, w)
-        word = alive_of(f, s, node, w, link_sets[k, at, ASKED])
-        dropped = link_sets[k, at, ASKED] & ~word
-        link_sets[k, at, ASKED] = word
-        s.sets[s.node[node, SLOT], at, ASKING] &= ~dropped
+        word = alive_of(f, s, node, w, link_sets[k, at, REQUESTED_HERE])
+        dropped = link_sets[k, at, REQUESTED_HERE] & ~word
+        link_sets[k, at, REQUESTED_HERE] = word
+        s.sets[s.node[node, SLOT], at, REQUESTED] &= ~dropped
         if word != ZERO:
             s.counts[RETRIES] = 1
             s.pairs[2 * count], s.pairs[2 * count + 1] = np.uint64(w), word

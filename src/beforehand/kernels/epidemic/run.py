@@ -16,12 +16,12 @@ from beforehand.kernels.epidemic.channel import schedule
 from beforehand.kernels.epidemic.gauges import sample
 from beforehand.kernels.epidemic.layer import announce, on_announce, on_gone
 from beforehand.kernels.epidemic.nodes import (
+    broadcast,
     close_link,
     come,
     empty_channels,
     go,
     open_link,
-    speak,
     take_link,
 )
 from beforehand.kernels.epidemic.noise import open_frame
@@ -39,6 +39,7 @@ from beforehand.kernels.epidemic.state import (
     ARMED,
     ARRIVED,
     ASLEEP,
+    BROADCAST_AT,
     BUSY,
     COME,
     DATA,
@@ -68,7 +69,6 @@ from beforehand.kernels.epidemic.state import (
     RING_FULL,
     SIDE,
     SLOT,
-    SPEAK,
     UP,
     Fixed,
     State,
@@ -89,7 +89,7 @@ def _short_of_plan(f: Fixed, s: State, at: int) -> int:
         return short_of_slot(s)
     if kind == DOWN:
         return short_of_link_down(f, s, s.contact_link[place] + s.counts[SIDE], node)
-    if kind == SPEAK:
+    if kind == BROADCAST_AT:
         if f.lifetime_us and (place >> 6) - (s.counts[LIVE] >> 6) >= f.words:
             return RING_FULL
     elif kind == UP:
@@ -138,8 +138,8 @@ def _change(f: Fixed, s: State, at: int) -> None:
     s.counts[POSITION] = at + 1
     if kind == COME:
         come(f, s, node)
-    elif kind == SPEAK:
-        speak(f, s, node, place)
+    elif kind == BROADCAST_AT:
+        broadcast(f, s, node, place)
         _end_step(f, s, node)
     else:
         go(f, s, node)

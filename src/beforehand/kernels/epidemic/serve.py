@@ -38,6 +38,7 @@ from beforehand.kernels.epidemic.state import (
     HELD,
     IS_UNSORTED,
     KNOWN,
+    KNOWN_TO_PEER,
     LIST,
     LIST_FIRST,
     LIVE,
@@ -49,7 +50,6 @@ from beforehand.kernels.epidemic.state import (
     R_NUMBER,
     R_SIZE,
     SLOT,
-    THEIRS,
     UNACKED,
     Fixed,
     State,
@@ -104,8 +104,8 @@ def on_request(f: Fixed, s: State, k: int) -> None:
         if w >= first_kept(f, s):
             at = ring(f, w)
             found = alive_of(f, s, node, w, bits & s.sets[slot, at, HELD])
-            s.link[back, KNOWN] += count_bits(found & ~s.link_sets[back, at, THEIRS])
-            s.link_sets[back, at, THEIRS] |= found
+            s.link[back, KNOWN] += count_bits(found & ~s.link_sets[back, at, KNOWN_TO_PEER])
+            s.link_sets[back, at, KNOWN_TO_PEER] |= found
         gone = bits & ~found
         if gone != ZERO:
             s.pairs[2 * gone_count], s.pairs[2 * gone_count + 1] = np.uint64(w), gone

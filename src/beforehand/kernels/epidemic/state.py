@@ -23,19 +23,19 @@ AHEAD = 1 << 62
 
 BROADCAST, RECEIVE, DELIVER, EXPIRE, DROP, JOIN, LEAVE = 0, 1, 2, 3, 4, 6, 7
 """The kinds of log rows, as in `sim.log`."""
-DOWN, GO, COME, UP, SPEAK = range(5)
+DOWN, GO, COME, UP, BROADCAST_AT = range(5)
 """The kinds of planned events, in their order at one instant."""
 
-HELD, DELIVERED, ASKING, AWAITED, FRESH, EVICTED, NODE_SETS = range(7)
+HELD, DELIVERED, REQUESTED, AWAITED, FRESH, EVICTED, NODE_SETS = range(7)
 """The sets of messages of a node:
 
 - HELD: stored
 - DELIVERED: delivered
-- ASKING: requested from a peer
+- REQUESTED: requested from a peer
 - AWAITED: a pending message waits for it
 - FRESH: stored since the last announcement
 - EVICTED: evicted since the last link-up; only if caches are bounded"""
-THEIRS, ASKED, OFFERED_AGAIN, LINK_SETS = range(4)
+KNOWN_TO_PEER, REQUESTED_HERE, OFFERED_AGAIN, LINK_SETS = range(4)
 """The sets of one end of a contact: what the peer has, what is requested from it, and what of that
 it announced again; the last one only if messages can be offered again."""
 FRAME, ANNOUNCE_TIMER, ORDER_TIMER, RETRY_TIMER = range(4)
@@ -68,8 +68,8 @@ TAKEN, TAKEN_PURGE_AT, NODE_COLUMNS = range(39, 42)
   ones included until the next purge
 - EVICTED_SIZE, EVICTED_LOW, EVICTED_HIGH: the size of EVICTED, and the range of its words"""
 
-OWNER, GREETED, NEXT, BEFORE, FREE_US, DOWN_US, HEAD, TAIL, CUT, BUSY = range(10)
-ASKED_LOW, ASKED_HIGH, LINK_SEEN, KNOWN, CONTACT, SENT, PROGRESS_US, UNACKED = range(10, 18)
+OWNER, HAS_ANNOUNCED, NEXT, BEFORE, FREE_US, DOWN_US, HEAD, TAIL, CUT, BUSY = range(10)
+REQUESTED_LOW, REQUESTED_HIGH, LINK_SEEN, KNOWN, CONTACT, SENT, PROGRESS_US, UNACKED = range(10, 18)
 LINK_COLUMNS = 18
 """The columns of `State.link`: one row for each end of a contact, which also is the channel from
 that end. The other end of link `k` is `k ^ 1`.

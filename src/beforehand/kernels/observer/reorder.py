@@ -78,12 +78,19 @@ class Doubts(NamedTuple):
 
 
 def empty_queue(rule: Rule) -> Queue:
-    key = 2 + rule.elements  # r + c, the elements, the process
-    place = key if rule.checks_queue else key + 1
-    front = np.zeros(key, np.int64)
+    front = np.zeros(key_width(rule), np.int64)
     front[0] = LEAST
-    rows = np.empty((0, place - TICKET), np.int64)
+    rows = np.empty((0, queue_width(rule)), np.int64)
     return Queue(rows, front, np.array([LEAST, 0], np.int64))
+
+
+def key_width(rule: Rule) -> int:
+    """Return the number of columns of a timestamp: r + c, the elements, the process."""
+    return 2 + rule.elements
+
+
+def queue_width(rule: Rule) -> int:
+    return key_width(rule) + (0 if rule.checks_queue else 1) - TICKET
 
 
 def reorder(
@@ -106,17 +113,18 @@ def reorder(
     if until is not None:
         ticks = np.append(ticks, until)
     assert np.all(ticks[1:] >= ticks[:-1]), "the observer's clock runs backwards"
-    believed, doubts = _believe(stamps, arrival, rule)
-    rows = _rows(queue, label, believed, rule)
+    believed, doubts = believe(stamps, arrival, rule)
+    tickets = np.arange(len(arrival)) + queue.clock[1]
+    rows = queue_rows(tickets, label, believed, rule)
     table = np.concatenate([queue.rows, rows])
     front = queue.front.copy()
-    heap, picked, tick, is_overtaken = _run(table, len(queue.rows), ticks, len(rows), front)
+    heap, picked, tick, is_overtaken = run_queue(table, len(queue.rows), ticks, len(rows), front)
     clock = np.array([ticks[-1], queue.clock[1] + len(rows)], np.int64)
     delivered = Delivered(table[picked, LABEL], tick, is_overtaken)
     return Queue(table[heap], front, clock), delivered, doubts
 
 
-def _believe(stamps: Stamps, arrival: Ints, rule: Rule) -> tuple[Stamps, Doubts]:
+def believe(stamps: Stamps, arrival: Ints, rule: Rule) -> tuple[Stamps, Doubts]:
     """Return the stamps, with impossible ones replaced by the time of their receipt."""
     process, r, c, kn = stamps
     is_ahead = r + c > arrival + rule.epsilon
@@ -130,25 +138,26 @@ def _believe(stamps: Stamps, arrival: Ints, rule: Rule) -> tuple[Stamps, Doubts]
     return Stamps(process, r, c, kn), Doubts(is_late, is_ahead, is_odd & ~is_ahead)
 
 
-def _rows(queue: Queue, label: Ints, stamps: Stamps, rule: Rule) -> Ints:
+def queue_rows(tickets: Ints, label: Ints, stamps: Stamps, rule: Rule) -> Ints:
+    """Return the rows of a queue for messages that arrived with these tickets."""
     process, r, c, kn = stamps
     c = c if rule.uses_c else np.zeros_like(c)
     due = r - (-rule.wait_percent * (c + rule.delta + rule.epsilon) // 100)
-    rows = np.empty((len(r), queue.rows.shape[1]), np.int64)
+    rows = np.empty((len(r), queue_width(rule)), np.int64)
     start = 0 if rule.checks_queue else 1
     if not rule.checks_queue:
         rows[:, 0] = due
     rows[:, start] = r + c
     rows[:, start + 1 : start + 1 + rule.elements] = kn[:, : rule.elements]
     rows[:, start + 1 + rule.elements] = process
-    rows[:, TICKET] = np.arange(len(r)) + queue.clock[1]
+    rows[:, TICKET] = tickets
     rows[:, DUE] = due
     rows[:, LABEL] = label
     return rows
 
 
 @compiled
-def _run(
+def run_queue(
     table: Ints, held: int, ticks: Ints, arrivals: int, front: Ints
 ) -> tuple[Ints, Ints, Ints, Flags]:
     """Return the remaining heap, the delivered rows, their ticks, and whether they were overtaken.

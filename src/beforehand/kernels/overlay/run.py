@@ -27,12 +27,12 @@ from beforehand.kernels.overlay.state import (
     AT_BROADCAST,
     DELIVERED,
     EARLY,
+    GAP_FREE,
     HELD,
     HOT,
     LATE,
     NONE,
     ONE,
-    PASSED,
     PAST,
     PENDING,
     READY,
@@ -120,7 +120,7 @@ def _broadcast(fixed: Fixed, state: State, rows: Rows, now_us: int, m: int) -> N
         state.needed[cause, m >> 6] |= ONE << np.uint64(m & 63)
     if m > node * fixed.messages:
         state.needed[m - 1, m >> 6] |= ONE << np.uint64(m & 63)
-    for which in (PASSED, DELIVERED, AT_BROADCAST):
+    for which in (GAP_FREE, DELIVERED, AT_BROADCAST):
         add(state.sets, node, which, m)
     if fixed.root == NONE or fixed.root == node:
         serve(fixed, state, rows, now_us, node, m, 0, fixed.dimension)
@@ -264,12 +264,12 @@ def _advance(fixed: Fixed, state: State, node: int, m: int, height: int) -> bool
     """Put the messages that waited for this arrival into `woken`. Return whether there are any."""
     sets = state.sets
     first = fixed.origin[m] * fixed.messages
-    if m > first and not has(sets, node, PASSED, m - 1):
+    if m > first and not has(sets, node, GAP_FREE, m - 1):
         add(sets, node, EARLY, m)
         return False
     found, words, is_here = ZERO, len(state.woken), True
     while is_here:
-        add(sets, node, PASSED, m)
+        add(sets, node, GAP_FREE, m)
         # Nothing is held back for a message that the node forwards to no cluster.
         for word in range(words if height and meets(state.needed, m, sets, node, HELD) else 0):
             items = state.needed[m, word] & sets[node, HELD, word]
@@ -293,13 +293,13 @@ def _advance(fixed: Fixed, state: State, node: int, m: int, height: int) -> bool
 def _blocked(fixed: Fixed, state: State, node: int, m: int, limit: int) -> int:
     if limit == 0 or not fixed.aggregates:
         return 0
-    if not has(state.sets, node, PASSED, m):
+    if not has(state.sets, node, GAP_FREE, m):
         return limit
     worst = 0
     if m > fixed.origin[m] * fixed.messages:
         worst = state.postponed[node, m - 1]
-    for word in range(len(state.woken) if lacks(state.needs, m, state.sets, node, PASSED) else 0):
-        missing = state.needs[m, word] & ~state.sets[node, PASSED, word]
+    for word in range(len(state.woken) if lacks(state.needs, m, state.sets, node, GAP_FREE) else 0):
+        missing = state.needs[m, word] & ~state.sets[node, GAP_FREE, word]
         while missing != ZERO:
             cause = (word << 6) + lowest(missing)
             missing &= missing - ONE

@@ -21,10 +21,10 @@ Bits = NDArray[np.uint64]
 NONE = -1
 ZERO, ONE = np.uint64(0), np.uint64(1)
 
-PASSED, HELD, DELIVERED, PENDING, EARLY, AT_BROADCAST = range(6)
+GAP_FREE, HELD, DELIVERED, PENDING, EARLY, AT_BROADCAST = range(6)
 """The sets of messages that a node keeps:
 
-- PASSED: received, with all earlier ones of the same origin
+- GAP_FREE: received, with all earlier ones of the same origin
 - HELD: held back from some cluster
 - DELIVERED: delivered
 - PENDING: waiting for delivery
@@ -79,7 +79,7 @@ class State(NamedTuple):
     counts: Longs  # ROWS, PACKETS, ...
     needs: Bits  # message, word: its causes
     needed: Bits  # message, word: those of which it is a cause, with the next of its origin
-    sets: Bits  # node, (PASSED, ...), word
+    sets: Bits  # node, (GAP_FREE, ...), word
     order: Narrow  # node, message: its order of arrival at the node, if it is held back
     arrivals: Longs  # node
     postponed: Bytes  # node, message: clusters 1..postponed are still to be served

@@ -61,7 +61,7 @@ class History(NamedTuple):
     """The node that broadcast or delivered, as an index into `nodes`."""
     message: Small
     """The message. They are numbered in the order of broadcasts; -1 if it was never broadcast."""
-    spoken: Ints
+    broadcast_rows: Ints
     """The row of each message's broadcast, ascending."""
     rank: Small
     """The rank of each message among those of its sender: 1, 2, ..."""
@@ -70,7 +70,7 @@ class History(NamedTuple):
 
     @property
     def sender(self) -> Small:
-        return self.node[self.spoken]
+        return self.node[self.broadcast_rows]
 
 
 class Violations(NamedTuple):
@@ -106,17 +106,18 @@ def find_violations(
     is_sender[history.sender] = True
     columns = np.cumsum(is_sender) - 1  # nodes that broadcast nothing need no column
     column = columns[history.sender].astype(np.int32)
-    on_done(0, high - low)
+    ends = int(is_sender[:low].sum()), int(is_sender[:high].sum())
+    senders = ends[1] - ends[0]
+    on_done(0, senders)
     is_all = low == 0 and high == len(history.nodes)
     known = sparse_plan(history, column) if is_all else None
     if known is not None:
         _walk_sparse(history, column, known, marks, threads)
+        on_done(senders, senders)
     else:
-        ends = int(is_sender[:low].sum()), int(is_sender[:high].sum())
         _walk_dense(history, column, ends, marks, threads, on_done)
-    on_done(high - low, high - low)
     ours = (history.sender >= low) & (history.sender < high)
-    _mark_unknown(history.message, history.spoken, marks)
+    _mark_unknown(history.message, history.broadcast_rows, marks)
     _mark_twice(history, ours, marks)
     if low > 0:
         marks[marks == UNKNOWN + 1] = 0
@@ -126,13 +127,13 @@ def find_violations(
 
 def sparse_plan(history: History, column: Small) -> Predecessors | None:
     """Return the direct predecessors if the sparse walk of the whole run is the faster one."""
-    if not len(history.spoken) or len(history.node) >= ROWS_MAX:
+    if not len(history.broadcast_rows) or len(history.node) >= ROWS_MAX:
         return None
     steps = len(history.node) * (int(column.max()) + 1)
     if steps < DENSE_STEPS_MIN:
         return None
     return predecessors_of(
-        history.node, history.message, history.spoken, column,
+        history.node, history.message, history.broadcast_rows, column,
         len(history.nodes), int(steps // LOOK_STEPS),
     )  # fmt: skip
 
@@ -164,14 +165,14 @@ def _walk_dense(
     low, high = ends
     small = np.uint16 if history.rank.max(initial=0) <= SMALL_RANK_MAX else np.uint32
     rank = history.rank.astype(small)
-    table_rows = len(history.nodes) + len(history.spoken)
+    table_rows = len(history.nodes) + len(history.broadcast_rows)
     width = _block_width(table_rows, rank.itemsize)
 
     def walk(start: int) -> int:
         size = min(start + width, high) - start
         know = np.zeros((len(history.nodes), size), small)
-        carried = np.zeros((len(history.spoken), size), small)
-        shared = (history.node, history.message, history.spoken)
+        carried = np.zeros((len(history.broadcast_rows), size), small)
+        shared = (history.node, history.message, history.broadcast_rows)
         _walk(*shared, column, rank, start, know, carried, marks)
         return start + size
 
@@ -203,7 +204,7 @@ class Spread(NamedTuple):
 def spread_of(history: History, message: int) -> Spread:
     """Return when each node came to know `message`. This takes one pass from its broadcast on."""
     learned = np.full(len(history.nodes), -1, np.int64)
-    follows = np.zeros(len(history.spoken), np.bool_)
+    follows = np.zeros(len(history.broadcast_rows), np.bool_)
     _spread(history, message, learned, follows)
     return Spread(message, learned, follows)
 
@@ -213,7 +214,7 @@ def first_follower(history: History, spread: Spread, node: int, before: int) -> 
     one of `spread`; -1 if there is none. `node` is an index into `nodes`."""
     rows = np.flatnonzero((history.node[:before] == node) & (history.message[:before] >= 0))
     what = history.message[rows]
-    found = rows[spread.follows[what] & (history.spoken[what] < rows)]
+    found = rows[spread.follows[what] & (history.broadcast_rows[what] < rows)]
     return int(found[0]) if len(found) else -1
 
 
@@ -221,7 +222,7 @@ def first_delivery(history: History, row: int) -> list[int]:
     """Return the first row before `row` in which its node delivers its message, if there is one."""
     same = history.message[:row] == history.message[row]
     rows = np.flatnonzero(same & (history.node[:row] == history.node[row]))
-    is_delivery = rows != history.spoken[history.message[row]]
+    is_delivery = rows != history.broadcast_rows[history.message[row]]
     return [int(found) for found in rows[is_delivery][:1]]
 
 
@@ -232,11 +233,11 @@ def causal_chain(history: History, spread: Spread, follower: int) -> list[int]:
     Broadcasts alternate with the deliveries by which the next sender came to know. Where a sender
     follows up on its own broadcast, there is no delivery in between.
     """
-    chain = [int(history.spoken[follower])]
+    chain = [int(history.broadcast_rows[follower])]
     while history.message[chain[-1]] != spread.message:
         # The sender knew before it broadcast, so this row is an earlier one: the walk terminates.
         learned = int(spread.learned[history.node[chain[-1]]])
-        speech = int(history.spoken[history.message[learned]])
+        speech = int(history.broadcast_rows[history.message[learned]])
         chain += [speech] if speech == learned else [learned, speech]
     return chain[::-1]
 
@@ -250,7 +251,7 @@ def _block_width(table_rows: int, itemsize: int) -> int:
 def _walk(
     node: Small,
     message: Small,
-    spoken: Ints,
+    broadcast_rows: Ints,
     column: Small,
     rank: NDArray[Any],
     low: int,
@@ -267,7 +268,7 @@ def _walk(
             continue
         mine, load = know[node[row]], carried[what]
         if what == done:
-            if spoken[what] == row:
+            if broadcast_rows[what] == row:
                 # Its sender's earlier broadcasts are in its past as well; its own rank stands for
                 # them.
                 load[:] = mine
@@ -283,11 +284,11 @@ def _walk(
 
 
 @unlocked
-def _mark_unknown(message: Small, spoken: Ints, marks: Flags) -> None:
+def _mark_unknown(message: Small, broadcast_rows: Ints, marks: Flags) -> None:
     """Mark the rows that deliver a message that no node has broadcast so far."""
     for row in range(len(message)):
         what = message[row]
-        if what < 0 or spoken[what] > row:
+        if what < 0 or broadcast_rows[what] > row:
             marks[row] = UNKNOWN + 1
 
 
@@ -302,19 +303,21 @@ def _mark_twice(history: History, ours: Bools, marks: Flags) -> None:
     suspects = suspects[ours[history.message[suspects]]]
     if not len(suspects):
         return
-    messages = len(history.spoken)
+    messages = len(history.broadcast_rows)
     keys = np.unique(history.node[suspects].astype(np.int64) * messages + history.message[suspects])
     is_suspect = np.zeros(messages, np.bool_)
     is_suspect[history.message[suspects]] = True
     is_delivered = np.zeros(len(keys), np.bool_)
-    _repeated(history.node, history.message, history.spoken, is_suspect, keys, is_delivered, marks)
+    _repeated(
+        history.node, history.message, history.broadcast_rows, is_suspect, keys, is_delivered, marks
+    )
 
 
 @unlocked
 def _repeated(
     node: Small,
     message: Small,
-    spoken: Ints,
+    broadcast_rows: Ints,
     is_suspect: Bools,
     keys: Ints,
     is_delivered: Bools,
@@ -322,24 +325,24 @@ def _repeated(
 ) -> None:
     for row in range(len(node)):
         what = message[row]
-        if what < 0 or spoken[what] == row or not is_suspect[what]:
+        if what < 0 or broadcast_rows[what] == row or not is_suspect[what]:
             continue
-        key = np.int64(node[row]) * len(spoken) + what
+        key = np.int64(node[row]) * len(broadcast_rows) + what
         at = np.searchsorted(keys, key)
         if at == len(keys) or keys[at] != key:
             continue
-        if is_delivered[at] and spoken[what] < row:
+        if is_delivered[at] and broadcast_rows[what] < row:
             marks[row] = TWICE + 1
         is_delivered[at] = True
 
 
 @compiled
 def _spread(history: History, message: int, learned: Ints, follows: Bools) -> None:
-    for row in range(history.spoken[message], len(history.node)):
+    for row in range(history.broadcast_rows[message], len(history.node)):
         node, what = history.node[row], history.message[row]
-        if what < 0 or history.spoken[what] > row:
+        if what < 0 or history.broadcast_rows[what] > row:
             continue
-        if history.spoken[what] == row and what != message:
+        if history.broadcast_rows[what] == row and what != message:
             follows[what] = learned[node] >= 0
         if learned[node] < 0 and (what == message or follows[what]):
             learned[node] = row

@@ -26,10 +26,10 @@ class RepeatedBroadcast(ValueError):
 class MessageNumbers:
     """The number of each message that was broadcast: 0, 1, ... in the order of the broadcasts."""
 
-    def __init__(self, spoken: Ints, origin: NDArray[Any], seq: NDArray[Any]) -> None:
+    def __init__(self, broadcast_rows: Ints, origin: NDArray[Any], seq: NDArray[Any]) -> None:
         """Index the broadcasts of a run.
 
-        spoken: the row of each broadcast, ascending; needed to name rows in errors.
+        broadcast_rows: the row of each broadcast, ascending; needed to name rows in errors.
         origin, seq: of each broadcast, shape (messages,).
         """
         self._spans = _Span(origin), _Span(seq)
@@ -38,8 +38,8 @@ class MessageNumbers:
         self._ordered = keys[self._order]
         again = np.flatnonzero(self._ordered[1:] == self._ordered[:-1])
         if len(again):
-            first = again[np.argmin(spoken[self._order[again + 1]])]
-            rows = spoken[self._order[first]], spoken[self._order[first + 1]]
+            first = again[np.argmin(broadcast_rows[self._order[again + 1]])]
+            rows = broadcast_rows[self._order[first]], broadcast_rows[self._order[first + 1]]
             raise RepeatedBroadcast(int(rows[0]), int(rows[1]))
         self._table: Small | None = None
         size = self._spans[0].size * self._spans[1].size
@@ -105,13 +105,15 @@ def index_log(
 
     All arrays have the shape (rows,). Where `is_broadcast` is false, the row is a delivery.
     """
-    spoken = np.flatnonzero(is_broadcast)
-    index = MessageNumbers(spoken, origin[spoken], seq[spoken])
+    broadcast_rows = np.flatnonzero(is_broadcast)
+    index = MessageNumbers(broadcast_rows, origin[broadcast_rows], seq[broadcast_rows])
     nodes = NodeIndex()
     nodes.add(node)
     compact = nodes.numbers(node)
     message = index.numbers(origin, seq)
-    return History(compact, message, spoken, ranks_of(compact[spoken]), nodes.names())
+    return History(
+        compact, message, broadcast_rows, ranks_of(compact[broadcast_rows]), nodes.names()
+    )
 
 
 class NodeIndex:

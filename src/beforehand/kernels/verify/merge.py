@@ -20,21 +20,21 @@ from beforehand.kernels.compiling import compiled
 Ints = NDArray[np.int64]
 Small = NDArray[np.int32]
 
-NOBODY = -1
+NO_NODE = -1
 
 
-def merge_by_causality(node: Small, message: Small, spoken: Ints) -> tuple[Ints, Ints]:
+def merge_by_causality(node: Small, message: Small, broadcast_rows: Ints) -> tuple[Ints, Ints]:
     """Return the rows in an order that agrees with causality, and the forced rows in that order.
 
     node: of each row, 0, 1, ...; the rows of a node are adjacent, in its own order, shape (rows,).
     message: the message of each row, -1 if no node broadcast it, shape (rows,).
-    spoken: the row of each message's broadcast, shape (messages,).
+    broadcast_rows: the row of each message's broadcast, shape (messages,).
     """
     nodes_count = int(node[-1]) + 1 if len(node) else 0
     bounds = np.searchsorted(node, np.arange(nodes_count + 1)).astype(np.int64)
     order = np.empty(len(node), np.int64)
     is_forced = np.zeros(len(node), np.bool_)
-    _merge(node, message, spoken, bounds, order, is_forced)
+    _merge(node, message, broadcast_rows, bounds, order, is_forced)
     return order, order[is_forced[order]]
 
 
@@ -42,67 +42,69 @@ def merge_by_causality(node: Small, message: Small, spoken: Ints) -> tuple[Ints,
 def _merge(
     node: Small,
     message: Small,
-    spoken: Ints,
+    broadcast_rows: Ints,
     bounds: Ints,
     order: Ints,
     is_forced: NDArray[np.bool_],
 ) -> None:
     nodes_count = len(bounds) - 1
     at = bounds[:-1].copy()
-    is_spoken = np.zeros(len(spoken), np.bool_)
-    first_waiting = np.full(len(spoken), NOBODY, np.int32)  # by message: the head of its list
-    next_waiting = np.full(nodes_count, NOBODY, np.int32)  # by node: a node waits for one message
+    is_placed = np.zeros(len(broadcast_rows), np.bool_)
+    first_waiting = np.full(
+        len(broadcast_rows), NO_NODE, np.int32
+    )  # by message: the head of its list
+    next_waiting = np.full(nodes_count, NO_NODE, np.int32)  # by node: a node waits for one message
     awake = np.arange(nodes_count - 1, -1, -1).astype(np.int32)
     awake_count = nodes_count
     done = 0
     while done < len(order):
         if awake_count == 0:
-            stuck = _in_ring(node, message, spoken, bounds, at)
+            stuck = _in_ring(node, message, broadcast_rows, bounds, at)
             is_forced[at[stuck]] = True
             _unlink(first_waiting, next_waiting, message[at[stuck]], stuck)
             awake[0] = stuck
             awake_count = 1
         awake_count -= 1
-        who = awake[awake_count]
-        while at[who] < bounds[who + 1]:
-            row = at[who]
+        node_at = awake[awake_count]
+        while at[node_at] < bounds[node_at + 1]:
+            row = at[node_at]
             what = message[row]
-            if what >= 0 and spoken[what] == row:
-                is_spoken[what] = True
+            if what >= 0 and broadcast_rows[what] == row:
+                is_placed[what] = True
                 waiting = first_waiting[what]
-                while waiting != NOBODY:
+                while waiting != NO_NODE:
                     awake[awake_count] = waiting
                     awake_count += 1
                     waiting = next_waiting[waiting]
-            elif what >= 0 and not is_spoken[what] and not is_forced[row]:
-                next_waiting[who] = first_waiting[what]
-                first_waiting[what] = who
+            elif what >= 0 and not is_placed[what] and not is_forced[row]:
+                next_waiting[node_at] = first_waiting[what]
+                first_waiting[what] = node_at
                 break
             order[done] = row
             done += 1
-            at[who] += 1
+            at[node_at] += 1
 
 
 @compiled
-def _in_ring(node: Small, message: Small, spoken: Ints, bounds: Ints, at: Ints) -> int:
+def _in_ring(node: Small, message: Small, broadcast_rows: Ints, bounds: Ints, at: Ints) -> int:
     """Return a node of a cycle of nodes that wait for each other, when no node is awake."""
-    who = 0
-    while at[who] == bounds[who + 1]:
-        who += 1
+    node_at = 0
+    while at[node_at] == bounds[node_at + 1]:
+        node_at += 1
     # The node that should have broadcast waits as well. After as many steps as there are nodes, the
     # walk is inside a cycle.
     for _ in range(len(at)):
-        who = node[spoken[message[at[who]]]]
-    return who
+        node_at = node[broadcast_rows[message[at[node_at]]]]
+    return node_at
 
 
 @compiled
-def _unlink(first_waiting: Small, next_waiting: Small, what: int, who: int) -> None:
+def _unlink(first_waiting: Small, next_waiting: Small, what: int, node_at: int) -> None:
     """Remove a node from the list of those that wait for a message."""
-    if first_waiting[what] == who:
-        first_waiting[what] = next_waiting[who]
+    if first_waiting[what] == node_at:
+        first_waiting[what] = next_waiting[node_at]
         return
     before = first_waiting[what]
-    while next_waiting[before] != who:
+    while next_waiting[before] != node_at:
         before = next_waiting[before]
-    next_waiting[before] = next_waiting[who]
+    next_waiting[before] = next_waiting[node_at]

@@ -22,7 +22,7 @@ Small = NDArray[np.int32]
 Flags = NDArray[np.int8]
 
 STACK = 1 << 12
-UNKNOWN, SPOKEN, KNOWN = -1, -2, -3
+UNKNOWN, OWN_BROADCAST, KNOWN = -1, -2, -3
 """Instead of a message: a delivery before any broadcast, a broadcast, a delivery of a message that
 the node knew."""
 
@@ -35,8 +35,8 @@ class Predecessors(NamedTuple):
     messages: Small
     """The predecessors of all messages, one after the other."""
     delivered: Small
-    """The message that each row delivers, or `UNKNOWN`, `SPOKEN` or `KNOWN`. Rows are grouped by
-    node, in the order of the run within each."""
+    """The message that each row delivers, or `UNKNOWN`, `OWN_BROADCAST` or `KNOWN`. Rows are
+    grouped by node, in the order of the run within each."""
     bounds: Ints
     """Where the rows of each node begin in `delivered`, shape (nodes + 1,)."""
     first: Ints
@@ -50,29 +50,31 @@ class Predecessors(NamedTuple):
 def predecessors_of(
     node: Small,
     message: Small,
-    spoken: Ints,
+    broadcast_rows: Ints,
     column: Small,
     nodes_count: int,
     looks_max: int,
 ) -> Predecessors | None:
     """Return the direct predecessors; None if there are more than `looks_max` to look at.
 
-    node, message, spoken: as in `History`.
+    node, message, broadcast_rows: as in `History`.
     column: the column of each message's sender: 0, 1, ..., shape (messages,).
     """
     bounds = np.zeros(nodes_count + 1, np.int64)
-    deliveries = np.full(len(spoken), -1, np.int64)  # the broadcast is a row of the message, too
+    deliveries = np.full(
+        len(broadcast_rows), -1, np.int64
+    )  # the broadcast is a row of the message, too
     _count(node, message, bounds[1:], deliveries)
     np.cumsum(bounds, out=bounds)
     delivered = np.empty(len(node), np.int32)
-    _group(node, message, spoken, bounds[:-1].copy(), delivered)
+    _group(node, message, broadcast_rows, bounds[:-1].copy(), delivered)
     by_rank = np.argsort(column, kind="stable").astype(np.int32)
     first = np.searchsorted(column[by_rank], np.arange(column.max() + 2)).astype(np.int64)
-    before = np.full(len(spoken), -1, np.int32)
+    before = np.full(len(broadcast_rows), -1, np.int32)
     same = column[by_rank[1:]] == column[by_rank[:-1]]
     before[by_rank[1:][same]] = by_rank[:-1][same]
-    start = np.zeros(len(spoken) + 1, np.int64)
-    found = _direct(node[spoken], before, delivered, bounds, start, looks_max)
+    start = np.zeros(len(broadcast_rows) + 1, np.int64)
+    found = _direct(node[broadcast_rows], before, delivered, bounds, start, looks_max)
     if start[-1] < 0:
         return None
     looks = int((deliveries * np.diff(start)).sum())
@@ -90,13 +92,13 @@ def _count(node: Small, message: Small, by_node: Ints, by_message: Ints) -> None
 
 
 @unlocked
-def _group(node: Small, message: Small, spoken: Ints, at: Ints, delivered: Small) -> None:
+def _group(node: Small, message: Small, broadcast_rows: Ints, at: Ints, delivered: Small) -> None:
     for row in range(len(node)):
-        who, what = node[row], message[row]
-        if what >= 0 and spoken[what] >= row:
-            what = SPOKEN if spoken[what] == row else UNKNOWN
-        delivered[at[who]] = what
-        at[who] += 1
+        node_at, what = node[row], message[row]
+        if what >= 0 and broadcast_rows[what] >= row:
+            what = OWN_BROADCAST if broadcast_rows[what] == row else UNKNOWN
+        delivered[at[node_at]] = what
+        at[node_at] += 1
 
 
 @unlocked
@@ -114,10 +116,10 @@ def _direct(
     used = 0
     looks = 0
     for what in range(len(sender)):
-        who = sender[what]
-        begin = at[who]
+        node_at = sender[what]
+        begin = at[node_at]
         end = begin
-        while delivered[end] != SPOKEN:
+        while delivered[end] != OWN_BROADCAST:
             x = delivered[end]
             if x >= 0:
                 looks += 1 + start[x + 1] - start[x]
@@ -140,7 +142,7 @@ def _direct(
                 found[used] = x
                 used += 1
         start[what + 1] = used
-        at[who] = end + 1
+        at[node_at] = end + 1
     return found[:used].copy()
 
 
@@ -152,9 +154,9 @@ def mark_known(column: Small, rank: Small, known: Predecessors, low: int, high: 
     """
     knows = np.zeros(len(known.first) - 1, np.int32)
     stack = np.empty(STACK, np.int32)
-    for who in range(low, high):
+    for node_at in range(low, high):
         knows[:] = 0
-        for i in range(known.bounds[who], known.bounds[who + 1]):
+        for i in range(known.bounds[node_at], known.bounds[node_at + 1]):
             what = known.delivered[i]
             if what < 0:
                 continue

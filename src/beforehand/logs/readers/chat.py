@@ -8,7 +8,7 @@ from beforehand.errors import InputError
 from beforehand.logs.model import Event, Reading, Run
 from beforehand.logs.source import Source
 
-SAID = re.compile(r"^\[\d\d:\d\d\] (?:<(?P<nick>[^>\s]+)>|\* (?P<actor>\S+)) (?P<text>.*)$")
+CHAT_LINE = re.compile(r"^\[\d\d:\d\d\] (?:<(?P<nick>[^>\s]+)>|\* (?P<actor>\S+)) (?P<text>.*)$")
 NOTICE = "==="
 PAIR = re.compile(r"^(?P<parent>\d+) (?P<child>\d+) -\s*$")
 
@@ -17,9 +17,9 @@ def is_irc(source: Source) -> str:
     lines = [line for line in source.head.split("\n") if line.strip()]
     if lines and all(map(PAIR.match, lines)):
         return "pairs of line numbers of a chat"
-    said = sum(bool(SAID.match(line)) for line in lines)
+    chat_lines = sum(bool(CHAT_LINE.match(line)) for line in lines)
     notices = sum(line.startswith(NOTICE) for line in lines)
-    is_chat = said > 1 and said + notices == len(lines)
+    is_chat = chat_lines > 1 and chat_lines + notices == len(lines)
     return "lines of a chat: `[hh:mm] <nick>`" if is_chat else ""
 
 
@@ -47,7 +47,7 @@ def _run(chat: Source, pairs: list[Source], reading: Reading) -> Run:
     run = Run(chat.short, "parents" if pairs else "none", is_sequential=False)
     by_line: dict[int, Event] = {}
     for number, line in enumerate(chat.lines):
-        if match := SAID.match(line):
+        if match := CHAT_LINE.match(line):
             event = Event(match["nick"] or match["actor"], "local", chat.name, number + 1)
             event.id, event.text = str(number), match["text"][:200]
             by_line[number] = event

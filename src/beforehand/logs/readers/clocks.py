@@ -112,14 +112,14 @@ def _matches(source: Source, low: int, high: int, pattern: str) -> Iterator[Foun
     for match in CLOCK_LINE.finditer(text, low, high):
         if is_clock_first:
             end = text.find("\n", match.end() + 1)
-            told = text[match.end() + 1 : high if end < 0 else end]
+            text_of_line = text[match.end() + 1 : high if end < 0 else end]
         else:
-            told = text[: match.start()].rstrip("\n").rpartition("\n")[2]
-        yield match.start(), match["host"], match["clock"], told
+            text_of_line = text[: match.start()].rstrip("\n").rpartition("\n")[2]
+        yield match.start(), match["host"], match["clock"], text_of_line
 
 
 def _add(run: Run, source: Source, found: Found, reading: Reading) -> None:
-    at, host, clock, told = found
+    at, host, clock, text_of_line = found
     line = source.line_at(at)
     try:
         known = clock_of(clock)
@@ -129,10 +129,10 @@ def _add(run: Run, source: Source, found: Found, reading: Reading) -> None:
         reading.skipped["lines whose clock cannot be read"] += 1
         run.doubts.append(f"line {line:,} has no readable clock")
         return
-    event = Event(host, "local", source.name, line, clock=known, text=told[:200])
-    if is_akka := AKKA_BROADCAST.search(told):
+    event = Event(host, "local", source.name, line, clock=known, text=text_of_line[:200])
+    if is_akka := AKKA_BROADCAST.search(text_of_line):
         event.kind, event.message = "broadcast", is_akka[1]
-    elif is_akka := AKKA_DELIVER.search(told):
+    elif is_akka := AKKA_DELIVER.search(text_of_line):
         event.kind, event.message = "deliver", is_akka[1]
     if host not in known or not known[host]:
         run.doubts.append(f"line {line:,} has a host without a counter, `{host}`")
@@ -151,7 +151,7 @@ def is_synoptic(source: Source) -> str:
 def read_synoptic(sources: list[Source], why: str) -> Reading:
     """Return the runs of logs whose clocks are vectors of counters without the name of a host."""
     reading = Reading("synoptic", why, [], [source.name for source in sources])
-    reading.assumed.append("the host of an event is the entry that no lesser clock has as high")
+    reading.assumed.append("the host of an event is the entry that no other event can own")
     for source in sources:
         for number, (_, low, high) in enumerate(_pieces(source.text, 0, SYNOPTIC_SPLIT), 1):
             run = Run(f"{source.short}#{number}", "clocks")
@@ -159,7 +159,7 @@ def read_synoptic(sources: list[Source], why: str) -> Reading:
                 (m.start(), tuple(map(int, m["clock"].split(","))), m["event"])
                 for m in SYNOPTIC.finditer(source.text, low, high)
             ]
-            for at, host, clock, told in _hosted(rows):
+            for at, host, clock, text_of_line in _hosted(rows):
                 line = source.line_at(at)
                 if host < 0:
                     run.doubts.append(f"line {line:,}: the host does not follow from the clock")
@@ -177,7 +177,7 @@ def read_synoptic(sources: list[Source], why: str) -> Reading:
                         known,
                         clock[host],
                         None,
-                        told,
+                        text_of_line,
                     )
                 )
             if rows:
@@ -199,8 +199,60 @@ def _hosted(
                 unsure.discard(key)
             elif not all(a >= b for a, b in zip(clock, least, strict=False)):
                 unsure.add(key)
-    for at, clock, told in rows:
+    owned = _claimed([clock for _, clock, _ in rows])
+    for (at, clock, text_of_line), host in zip(rows, owned, strict=True):
         own = [
             i for i, n in enumerate(clock) if n and first[i, n] == clock and (i, n) not in unsure
         ]
-        yield at, own[0] if len(own) == 1 else -1, clock, told
+        yield at, host if host >= 0 else own[0] if len(own) == 1 else -1, clock, text_of_line
+
+
+def _claimed(clocks: list[tuple[int, ...]]) -> list[int]:
+    """Return for each clock the entry that no other clock can own; -1 if that is not decided.
+
+    A counter of a host is the own one of one event. So the first event of a host, which knows no
+    other, owns its only entry; and an event whose causes own all other entries owns the last one.
+    This needs every event of a run, and no clock to be right. Events with one clock and as many
+    entries left own them in the order of their lines: whichever owns which, they know each other.
+    """
+    rows_of: dict[tuple[int, int], list[int]] = {}
+    left = [{i for i, n in enumerate(clock) if n} for clock in clocks]
+    for row, clock in enumerate(clocks):
+        for i in left[row]:
+            rows_of.setdefault((i, clock[i]), []).append(row)
+    found = [-1] * len(clocks)
+    same: dict[tuple[int, ...], list[int]] = {}
+    for row, clock in enumerate(clocks):
+        same.setdefault(clock, []).append(row)
+    twins = [rows for rows in same.values() if len(rows) > 1]
+    ready = [row for row, entries in enumerate(left) if len(entries) == 1]
+    while ready:
+        while ready:
+            row = ready.pop()
+            if found[row] >= 0 or len(left[row]) != 1:
+                continue
+            (host,) = left[row]
+            _claim(row, host, clocks, rows_of, left, found, ready)
+        for rows in twins:
+            hosts = sorted(left[rows[0]])
+            if found[rows[0]] < 0 and len(hosts) == len(rows):
+                for row, host in zip(rows, hosts, strict=True):
+                    _claim(row, host, clocks, rows_of, left, found, ready)
+    return found
+
+
+def _claim(
+    row: int,
+    host: int,
+    clocks: list[tuple[int, ...]],
+    rows_of: dict[tuple[int, int], list[int]],
+    left: list[set[int]],
+    found: list[int],
+    ready: list[int],
+) -> None:
+    found[row] = host
+    for other in rows_of[host, clocks[row][host]]:
+        if found[other] < 0:
+            left[other].discard(host)
+            if len(left[other]) == 1:
+                ready.append(other)

@@ -176,7 +176,7 @@ def read_ssb(sources: list[Source], why: str) -> Reading:
             links = [bare.get("previous"), *_links(content)]
             event = Event(text_of(bare.get("author")), "local", source.name, 1, own)
             event.line = source.line_at(one[AT])
-            event.parents = tuple(dict.fromkeys(link for link in links if link and link != own))
+            event.parents = tuple(dict.fromkeys(filter(None, links)))
             event.time_ns = time_of(bare.get("timestamp"), "ms")
             run.events.append(event)
     return reading

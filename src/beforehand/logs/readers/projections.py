@@ -77,7 +77,7 @@ class Record(NamedTuple):
 def _records(source: Source, reading: Reading) -> Iterator[Record]:
     numbered = NAME.search(source.short)
     if numbered is None:
-        problem = "the name of the file does not tell the processor"
+        problem = "the file name has no processor number"
         raise InputError(problem, where=source.name, hint="name it as in `NAME.0.log`")
     for number, line in enumerate(source.lines[1:], 2):
         words = line.split()

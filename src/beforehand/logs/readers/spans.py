@@ -186,6 +186,10 @@ def read_zipkin(sources: list[Source], why: str) -> Reading:
     fragments = 0
     for source in sources:
         for span in _zipkin_records(documents(source)):
+            if not span_id(span.get("traceId")) or not span_id(span.get("id")):
+                reading.skipped["objects without `traceId` or `id`"] += 1
+                run.doubts.append(f"{source.name}:{source.line_at(span[AT])} has no id")
+                continue
             key = (
                 span_id(span.get("traceId")),
                 span_id(span.get("id")),

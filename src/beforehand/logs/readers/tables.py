@@ -71,7 +71,7 @@ def csv_records(source: Source) -> Iterable[Record]:
             if len(row) != len(header):
                 problem = f"{len(row)} fields, but the header has {len(header)}"
                 where = f"{source.name}:{begins}"
-                raise InputError(problem, where=where, hint="is the file complete?")
+                raise InputError(problem, where=where, hint="check whether the file is complete")
             yield source.name, begins, dict(zip(header, (c.strip() for c in row), strict=True))
 
 
@@ -85,7 +85,7 @@ def json_records(source: Source) -> Iterable[Record]:
                 value = json.loads(line)
             except (ValueError, RecursionError) as error:
                 where = f"{source.name}:{number}"
-                hint = "is the file complete?"
+                hint = "check whether the file is complete"
                 raise InputError("not JSON", where=where, hint=hint) from error
             yield source.name, number, value if isinstance(value, dict) else {}
         return

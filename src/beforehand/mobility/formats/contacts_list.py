@@ -63,7 +63,7 @@ def read_contacts(
     repairs.check()
     if not there:
         if not met:
-            hint = "is it the right file?"
+            hint = "check that the path names the right file"
             raise InputError("no contacts in the file", where=str(path), hint=hint)
         trace = lines.trace_of_contacts(met, changes, presence)
         assumed = [*table.assumed_times(layout), lines.assumed_presence(presence)]

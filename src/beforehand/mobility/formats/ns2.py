@@ -77,7 +77,11 @@ def read_ns2(path: str | Path, *, strict: bool = False) -> Positions:
     events = _events(lines.read_text(path), problems, repairs)
     problems.check()
     if not events:
-        raise InputError("no movement in the file", where=str(path), hint="is it the right file?")
+        raise InputError(
+            "no movement in the file",
+            where=str(path),
+            hint="check that the path names the right file",
+        )
     events.sort(key=lambda event: event[0])  # stable: events at one time keep the file's order
     walks: dict[str, Walk] = {}
     for time_us, number, verb, name, numbers in events:

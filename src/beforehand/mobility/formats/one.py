@@ -49,7 +49,9 @@ def read_one_events(
     problems.check()
     if not events:
         raise InputError(
-            "no `CONN` event in the file", where=str(path), hint="is it the right file?"
+            "no `CONN` event in the file",
+            where=str(path),
+            hint="check that the path names the right file",
         )
     contacts, numbers = contacts_of_events(events, repairs)
     met = lines.lengthen(contacts, slot_us, repairs.changes, str(path))

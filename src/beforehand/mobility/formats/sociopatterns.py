@@ -60,7 +60,11 @@ def read_sociopatterns(
     rows = _sightings(table, layout, repairs)
     repairs.check()
     if not rows:
-        raise InputError("no contacts in the file", where=str(path), hint="is it the right file?")
+        raise InputError(
+            "no contacts in the file",
+            where=str(path),
+            hint="check that the path names the right file",
+        )
     times = sorted({seen_us for _, _, seen_us in rows})
     from_t = times[0] < slot_us
     shift_us = 0 if from_t else slot_us

@@ -51,7 +51,11 @@ def read_sumo(path: str | Path, *, places: str | None = None, strict: bool = Fal
             problems.add(None, f"in `<{element.tag}>` at {now_us / 1e6:g} s: {what}")
     problems.check()
     if not rows:
-        raise InputError("no vehicle in the file", where=str(path), hint="is it the right file?")
+        raise InputError(
+            "no vehicle in the file",
+            where=str(path),
+            hint="check that the path names the right file",
+        )
     names = lines.natural_order(row[0] for row in rows)
     index = {name: i for i, name in enumerate(names)}
     xs, ys = (np.array([row[i] for row in rows]) for i in (2, 3))

@@ -115,24 +115,24 @@ def contacts_of_events(
     contacts: list[Contact] = []
     numbers: list[int] = []
     for time_us, a, b, is_up, number in sorted(events, key=itemgetter(0)):
-        ups = open_.setdefault((a, b), [])
+        still_open = open_.setdefault((a, b), [])
         if is_up:
-            if ups:
-                what = f"`{a}` and `{b}` are up already, by line {ups[-1][1]}"
+            if still_open:
+                what = f"`{a}` and `{b}` are up already, by line {still_open[-1][1]}"
                 repairs.mend("duplicate_up", "", number, what)
-            ups.append((time_us, number))
-        elif not ups:
+            still_open.append((time_us, number))
+        elif not still_open:
             repairs.mend("unmatched_down", "", number, f"`{a}` and `{b}` are not up; skipped")
         else:
-            up_us, _ = ups.pop()
-            if not ups:
+            up_us, _ = still_open.pop()
+            if not still_open:
                 contacts.append((a, b, up_us, time_us))
                 numbers.append(number)
     end_us = max(event[0] for event in events)
-    for (a, b), ups in open_.items():
-        if ups:
+    for (a, b), still_open in open_.items():
+        if still_open:
             what = f"`{a}` and `{b}` never come down; ended with the last event"
-            repairs.mend("never_down", "", ups[0][1], what)
-            contacts.append((a, b, ups[0][0], end_us))
-            numbers.append(ups[0][1])
+            repairs.mend("never_down", "", still_open[0][1], what)
+            contacts.append((a, b, still_open[0][0], end_us))
+            numbers.append(still_open[0][1])
     return contacts, numbers

@@ -56,7 +56,7 @@ class Layout:
     def unit_us(self, role: str) -> int:
         return (self.units_us or {}).get(role, 1_000_000)
 
-    def says_unit(self, role: str) -> bool:
+    def states_unit(self, role: str) -> bool:
         """Return whether the header gives the unit, also within a name such as `unixtime`."""
         if not self.header:
             return False

@@ -92,7 +92,7 @@ class Table:
             return ["dates are in UTC unless they name another zone, and counted from 1970"]
         if layout.kind_at is not None:  # a file that `write_contacts` wrote
             return []
-        open_ended = [role for role in fields if not layout.says_unit(role)]
+        open_ended = [role for role in fields if not layout.states_unit(role)]
         if all(lines.is_of_this_century(fields[role]) for role in open_ended):
             return []
         return ["times are seconds (a header like `time_ms` names another unit)"]

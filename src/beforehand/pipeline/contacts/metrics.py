@@ -180,16 +180,16 @@ def summarise_messages(run: str, columns: Columns, delays: Delays) -> pa.Table:
     """Return one row per message in order of time: how many nodes received and delivered it, and
     the time until the last of them did."""
     kind, t_us = columns["kind"], columns["t_us"]
-    message, spoken = index_messages(columns)
+    message, broadcast_rows = index_messages(columns)
     counts, latest = [], []
     for rows in (delays.received, np.flatnonzero(kind == DELIVER)):
-        counts.append(np.bincount(message[rows], minlength=len(spoken)))
-        last_us = np.zeros(len(spoken), np.int64)
-        np.maximum.at(last_us, message[rows], t_us[rows] - t_us[spoken][message[rows]])
+        counts.append(np.bincount(message[rows], minlength=len(broadcast_rows)))
+        last_us = np.zeros(len(broadcast_rows), np.int64)
+        np.maximum.at(last_us, message[rows], t_us[rows] - t_us[broadcast_rows][message[rows]])
         latest.append(np.ma.MaskedArray(last_us, counts[-1] == 0))
-    origin, seq, value = (columns[name][spoken] for name in ("origin", "seq", "value"))
-    order = np.lexsort((seq, origin, t_us[spoken]))
-    known = (origin, seq, t_us[spoken], value, *counts, *latest)
+    origin, seq, value = (columns[name][broadcast_rows] for name in ("origin", "seq", "value"))
+    order = np.lexsort((seq, origin, t_us[broadcast_rows]))
+    known = (origin, seq, t_us[broadcast_rows], value, *counts, *latest)
     return table_of(MESSAGES, ([run] * len(order), *(column[order] for column in known)))
 
 

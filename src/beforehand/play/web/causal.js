@@ -8,10 +8,10 @@ let causal = null;
 export const KIND = {
   setup(model) {
     const c = model.columns, step = model.extra.step_ms, { labels } = model.extra, plain = model.title.bind(model);
-    causal = { step, source: model.extra.source, told: model.extra.told, gaps: { node: c["gap.node"], t: c["gap.t"], end: c["gap.end"], missing: c["gap.missing"] } };
+    causal = { step, source: model.extra.source, findings: model.extra.findings, gaps: { node: c["gap.node"], t: c["gap.t"], end: c["gap.end"], missing: c["gap.missing"] } };
     model.clockOf = (t) => `place ${Math.floor(t / step).toLocaleString("en")}`;
     model.tickOf = (t) => Math.abs(Math.round(t / step)).toLocaleString("en");
-    units.span = (ms) => (ms < step ? "no place" : `${Math.round(ms / step)} place${ms >= 2 * step ? "s" : ""}`);
+    units.span = (ms) => (`${Math.round(ms / step)} place${Math.round(ms / step) === 1 ? "" : "s"}`);
     if (labels.length) model.title = (m) => (labels[m] ? `${model.names[model.origin[m]] ?? "?"}: ${labels[m]}` : plain(m));
     if (model.extra.noun === "event") model.words = { message: "Event", by: "At ", does: "has" };
     for (const item of document.querySelectorAll("#legend .wrong-only")) item.lastChild.textContent = "finding";
@@ -59,9 +59,9 @@ export const KIND = {
       const mine = [...causal.gaps.t.keys()].filter((i) => causal.gaps.node[i] === node);
       return [inspector.list("Missing from its log", mine.map((i) => h("button", { class: "link", onclick: () => app.seek(causal.gaps.t[i]) }, `${causal.gaps.missing[i]} events`, h("small", {}, model.clock(causal.gaps.t[i])))))];
     }
-    const told = [...causal.told.keys()].filter((i) => message < 0 || model.wrong.message[i] === message);
+    const findings = [...causal.findings.keys()].filter((i) => message < 0 || model.wrong.message[i] === message);
     return [
-      inspector.list("Findings in words", told.slice(0, 8).map((i) => h("button", { class: "link wrong", onclick: () => app.showWrong(i) }, causal.told[i])), told.length),
+      inspector.list("Findings in words", findings.slice(0, 8).map((i) => h("button", { class: "link wrong", onclick: () => app.showWrong(i) }, causal.findings[i])), findings.length),
       message < 0 ? h("p", { class: "fine" }, `The order is from ${causal.source}. Two events of one place, or without a chain between them, are concurrent.`) : null,
     ];
   },

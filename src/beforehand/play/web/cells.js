@@ -51,9 +51,11 @@ export const KIND = {
   /** A station is a square; its state is drawn inside. */
   sign(stage, g, colours, node, state, size) {
     if (node >= cells.stations) return false;
+    // On the circle stations are neighbours, and must not touch each other.
+    const reach = stage.isCircle ? Math.min(size + 2, (stage.scale * Math.PI * 0.7) / stage.model.nodes) : size + 2;
     const [x, y] = [stage.x[node], stage.y[node]], has = state === "has" || state === "origin";
     g.beginPath();
-    g.rect(x - size - 2, y - size - 2, 2 * size + 4, 2 * size + 4);
+    g.rect(x - reach, y - reach, 2 * reach, 2 * reach);
     g.fillStyle = has ? colours.has : state === "wrong" ? colours.wrong : colours.ground;
     g.fill();
     g.strokeStyle = has ? colours.has : state === "wrong" ? colours.wrong : state === "waits" ? colours.waits : colours.soft;

@@ -12,6 +12,13 @@ export const dialog = (id) => /** @type {HTMLDialogElement} */ ($(id));
 /** The beginning of a name, for places where there is no room for all of it. */
 export const brief = (name, most) => (name.length > most ? `${name.slice(0, most - 1)}…` : name);
 
+/** The beginning of a name that fits into a width in pixels, in the font of the canvas. */
+export function fitted(g, name, room) {
+  let text = name;
+  for (let most = name.length; most > 1 && g.measureText(text).width > room; most--) text = brief(name, most - 1);
+  return text;
+}
+
 /** h("p", {class: "x"}, "text", node): texts never become markup. */
 export function h(name, props = {}, ...children) {
   const element = document.createElement(name);

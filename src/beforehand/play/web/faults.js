@@ -45,7 +45,7 @@ export function drawProofs(view, g, colours) {
     g.lineTo(x1 - 7, y);
     g.stroke();
     const isLeft = x0 > view.base.width * 0.55;
-    tag(g, colours, `delivered ${brief(view.model.title(proof.follower), 30)}, which follows it`, x0 + (isLeft ? -6 : 6), y - 15, { strong: true, align: isLeft ? "right" : "left" });
+    tag(g, colours, `delivered ${brief(view.model.title(proof.follower), 30)}, which follows it`, x0 + (isLeft ? -6 : 6), y - 15, { strong: true, align: isLeft ? "right" : "left", least: view.gutter + 2 });
   }
 }
 

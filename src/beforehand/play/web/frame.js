@@ -1,6 +1,6 @@
 // What stands behind the events of the diagram: the axis, the names, and who is there.
 
-import { brief } from "./dom.js";
+import { brief, fitted } from "./dom.js";
 import { FONT } from "./paint.js";
 import { NEVER } from "./orders.js";
 
@@ -37,14 +37,14 @@ export function drawNames(view, g, colours, first, last) {
     const node = view.rows[at], y = view.y(node);
     if (y < view.axis + 3 || y > view.axis + view.plotH) continue;
     g.fillStyle = view.app.spread && view.app.spread.came[node] === NEVER ? colours.quiet : colours.soft;
-    if (node !== chosen) g.fillText(brief(view.model.names[node], 9), view.gutter - 9, y);
+    if (node !== chosen) g.fillText(fitted(g, brief(view.model.names[node], 14), view.gutter - 12), view.gutter - 9, y);
   }
   if (chosen >= 0 && view.rowAt[chosen] >= first && view.rowAt[chosen] < last) {
     g.fillStyle = colours.ground;
     g.fillRect(0, view.y(chosen) - 9, view.gutter - 4, 18);
     g.font = `700 11px ${FONT}`;
     g.fillStyle = colours.ink;
-    g.fillText(brief(view.model.names[chosen], 9), view.gutter - 9, view.y(chosen));
+    g.fillText(fitted(g, brief(view.model.names[chosen], 14), view.gutter - 12), view.gutter - 9, view.y(chosen));
   }
 }
 

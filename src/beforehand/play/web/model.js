@@ -118,19 +118,27 @@ export class Model {
 
   clock(t) {
     if (this.clockOf) return this.clockOf(t);
-    const fine = this.length < 20_000 ? `.${String(Math.floor((this.startUs / 1000 + t) % 1000)).padStart(3, "0")}` : "";
-    const seconds = Math.floor((this.startUs / 1000 + t) / 1000);
-    const two = (n) => String(n).padStart(2, "0");
-    const day = this.length > 86_400_000 ? `day ${Math.floor(seconds / 86_400) - Math.floor(this.startUs / 86_400_000_000) + 1} ` : "";
-    return `${day}${two(Math.floor(seconds / 3600) % 24)}:${two(Math.floor(seconds / 60) % 60)}:${two(seconds % 60)}${fine}`;
+    const { day, hands, fine } = this.parts(t);
+    return `${this.length > 86_400_000 ? `${day} ` : ""}${hands}${this.length < 20_000 ? fine : ""}`;
+  }
+
+  /** The day, the time of day in seconds, and the milliseconds. */
+  parts(t) {
+    const ms = this.startUs / 1000 + t, seconds = Math.floor(ms / 1000), two = (n) => String(n).padStart(2, "0");
+    return {
+      day: `day ${Math.floor(seconds / 86_400) - Math.floor(this.startUs / 86_400_000_000) + 1}`,
+      hands: `${two(Math.floor(seconds / 3600) % 24)}:${two(Math.floor(seconds / 60) % 60)}:${two(seconds % 60)}`,
+      fine: `.${String(Math.floor(ms % 1000)).padStart(3, "0")}`,
+    };
   }
 
   /** The time beside a line of an axis whose lines are `step` apart. */
   tick(t, step) {
     if (this.tickOf) return this.tickOf(t);
     if (this.clockOf) return this.clockOf(t).replace(/^\D+/, "");
-    const clock = this.clock(t);
-    return step < 1000 ? clock.slice(-6) : clock.slice(0, step < 60_000 ? 8 : 5);
+    const { day, hands, fine } = this.parts(t);
+    if (step < 1000) return hands.slice(6) + fine;
+    return step < 60_000 ? hands : step < 86_400_000 ? hands.slice(0, 5) : day;
   }
 
   // ---- names ----

@@ -42,11 +42,11 @@ export class Surface {
   }
 }
 
-/** Text on a plate, so that it can be read over anything. */
-export function tag(g, colours, text, x, y, { strong = false, align = "left" } = {}) {
+/** Text on a plate, so that it can be read over anything. It begins at `least` or to the right of it. */
+export function tag(g, colours, text, x, y, { strong = false, align = "left", least = -Infinity } = {}) {
   g.font = `${strong ? 650 : 450} 12px ${FONT}`;
   const width = g.measureText(text).width + 8;
-  const left = align === "center" ? x - width / 2 : align === "right" ? x - width : x;
+  const left = Math.max(least, align === "center" ? x - width / 2 : align === "right" ? x - width : x);
   g.globalAlpha = 0.86;
   g.fillStyle = colours.ground;
   g.beginPath();

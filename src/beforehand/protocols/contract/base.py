@@ -28,7 +28,16 @@ name.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Literal, Protocol, TypeVar, runtime_checkable
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    Protocol,
+    TypeVar,
+    runtime_checkable,
+)
 
 import msgspec
 
@@ -66,8 +75,14 @@ class Message(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One broadcast message. The nodes of a simulation share the same object.
 
     Where messages have lifetimes, `seq` is the deadline on the origin's clock (OPP section V). One
-    number then identifies the message, orders it and bounds its lifetime.
+    number then identifies the message, orders it and bounds its lifetime. In the stamped order the
+    deadline is a field of its own (`protocols.orders.stamped_message`).
     """
+
+    HEAD_MORE: ClassVar[int] = 0
+    """The bytes that a message of this type has on the wire besides those of a plain one."""
+    CAUSE_MORE: ClassVar[int] = 0
+    """The same for each cause."""
 
     id: MessageId
     past: tuple[MessageId, ...]
@@ -87,6 +102,25 @@ class Message(msgspec.Struct, frozen=True, array_like=True, gc=False):
     @property
     def seq(self) -> int:
         return self.id[1]
+
+    @property
+    def deadline_us(self) -> int:
+        """Return the deadline on the origin's clock, where messages have lifetimes."""
+        return self.id[1]
+
+    @property
+    def is_internal(self) -> bool:
+        """Return whether only the protocol needs the message: the application never sees it."""
+        return False
+
+    def signed_fields(self) -> tuple[Any, ...]:
+        """Return what the origin signs. They differ for any two messages of one type.
+
+        A stamp of 0 is left out. So the signed bytes of messages without lifetimes are those of
+        earlier versions, and the proofs in existing stores stay valid.
+        """
+        signed = (self.id, self.past, self.payload)
+        return (*signed, self.stamp) if self.stamp else signed
 
 
 class MessageStatus(msgspec.Struct, frozen=True):

@@ -122,8 +122,7 @@ class Driver(Generic[FrameT]):
         count as one effect."""
         self.cut_off: list[Message] = []
         """Deliveries that a crash prevented after the core had saved them as delivered."""
-        self._make_core = make_core
-        self._port = port
+        self._make_core, self._port = make_core, port
         self._store = store
         self._inbox = inbox
         self._timers: dict[Timer, int] = {}  # -> the ticket of the latest timer with this key
@@ -222,6 +221,9 @@ class Driver(Generic[FrameT]):
         if deliveries := out.deliveries:
             port.deliver(node, deliveries)
             deliveries.clear()
+        if out.floors:
+            port.lost(node, [("skip", floor) for floor in out.floors])
+            out.floors.clear()
         if out.timers:
             self._set_timers()
         if will_crash:

@@ -8,7 +8,9 @@ import msgspec
 
 from beforehand.protocols.contract.base import FrameT, Message, MessageId, NodeId, Timer
 
-LossKind = Literal["expire", "drop"]
+LossKind = Literal["expire", "drop", "miss", "skip"]
+"""*miss*: a cause that the node gave up, because no peer holds it. *skip*: (node, floor), the stamp
+up to which the node then gave up everything that it had not delivered."""
 CutReason = Literal["slow", "stalled"]
 """Why a node ends a link: the peer requests more than it takes in, or owes messages and sends
 nothing."""
@@ -34,8 +36,12 @@ class Outbox(msgspec.Struct, Generic[FrameT]):
     """Messages that the node received for the first time in this step. The driver only reports
     them."""
     losses: list[tuple[LossKind, MessageId]] = []
-    """(kind, id) of messages that expired or were dropped in this step. The driver only reports
-    them."""
+    """(kind, id) of messages that the node will not deliver, or not without receiving them again.
+    The driver only reports them."""
+
+    floors: list[MessageId] = []
+    """(node, floor) of a skip. The driver reports it as a loss after the deliveries, because those
+    of the same step may lie at or below the floor."""
 
     cuts: list[tuple[NodeId, CutReason]] = []
     """(peer, reason): end the link to this peer. Only from cores with flow control."""
@@ -47,4 +53,5 @@ class Outbox(msgspec.Struct, Generic[FrameT]):
         self.timers.clear()
         self.receives.clear()
         self.losses.clear()
+        self.floors.clear()
         self.cuts.clear()

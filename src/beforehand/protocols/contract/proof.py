@@ -40,13 +40,9 @@ _encode = msgspec.msgpack.encode
 
 
 def signed_bytes(group: str, message: Message) -> bytes:
-    """Return the bytes that the origin signs. They differ for any two messages and any two groups.
-
-    A stamp of 0 is left out. So the signed bytes of messages without lifetimes are those of earlier
-    versions, and the proofs in existing stores stay valid.
-    """
-    signed = (group, message.id, message.past, message.payload)
-    return SIGNED_PREFIX + _encode((*signed, message.stamp) if message.stamp else signed)
+    """Return the bytes that the origin signs. They differ for any two messages and any two
+    groups."""
+    return SIGNED_PREFIX + _encode((group, *message.signed_fields()))
 
 
 class Proofs:

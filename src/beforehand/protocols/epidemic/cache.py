@@ -50,10 +50,9 @@ class Cache:
         rank, entries, earliest_us = self._rank, self.entries, self._earliest_us
         for message in messages:
             rank += 1
-            id = message.id
-            entries[id] = (rank, message)
-            if id[1] < earliest_us:
-                earliest_us = id[1]
+            entries[message.id] = (rank, message)
+            if (deadline_us := message.deadline_us) < earliest_us:
+                earliest_us = deadline_us
         self._rank, self._earliest_us = rank, earliest_us
         if self._bytes_max is not None:
             self._bytes += held_bytes_sum(messages)
@@ -68,12 +67,17 @@ class Cache:
     def live_ids(self, horizon_us: int) -> frozenset[MessageId]:
         if horizon_us < self._earliest_us:
             return frozenset(self.entries)
-        return frozenset([id for id in self.entries if id[1] > horizon_us])
+        return frozenset([i for i, (_, m) in self.entries.items() if m.deadline_us > horizon_us])
+
+    def is_live(self, id: MessageId, horizon_us: int) -> bool:
+        """Return whether the message is held and not expired."""
+        entry = self.entries.get(id)
+        return entry is not None and entry[1].deadline_us > horizon_us
 
     def pick(self, ids: Iterable[MessageId], horizon_us: int) -> list[Message]:
         """Return the messages of `ids` that are held and not expired, the longest stored first."""
         entries = self.entries
-        found = [entries[id] for id in ids if id in entries and id[1] > horizon_us]
+        found = [entries[id] for id in ids if self.is_live(id, horizon_us)]
         found.sort()  # ranks are unique, so messages are never compared
         return [message for _, message in found]
 
@@ -81,7 +85,7 @@ class Cache:
         """Return the same messages in the order of (seq, origin), which does not depend on when
         this node stored them."""
         entries = self.entries
-        found = [id for id in ids if id in entries and id[1] > horizon_us]
+        found = [id for id in ids if self.is_live(id, horizon_us)]
         return [entries[id][1] for id in by_seq(found)]
 
     def purge(self, horizon_us: int) -> list[MessageId]:
@@ -92,9 +96,10 @@ class Cache:
         expired: list[MessageId] = []
         # A full cache purges at every message, so skip the scan if no message can have expired.
         if self._earliest_us <= horizon_us:
-            expired = [id for id in self.entries if id[1] <= horizon_us]
+            held = self.entries.items()
+            expired = [id for id, (_, message) in held if message.deadline_us <= horizon_us]
             self._remove(expired)
-            self._earliest_us = min([id[1] for id in self.entries], default=LONG_AHEAD)
+            self._earliest_us = self.earliest_us()
         self._purge_at = max(PURGE_AT_MIN, 2 * len(self.entries))
         return expired
 
@@ -110,6 +115,12 @@ class Cache:
             self._remove([id])
             gone.append(id)
         return gone
+
+    def earliest_us(self) -> int:
+        """Return the earliest deadline of all held messages."""
+        return min(
+            [message.deadline_us for _, message in self.entries.values()], default=LONG_AHEAD
+        )
 
     def _is_too_full(self) -> bool:
         if self._bytes_max is not None and self._bytes > self._bytes_max:

@@ -19,7 +19,7 @@ sends nothing, however long a contact lasts: the announcement period is not a he
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Sequence
 
 from beforehand.errors import RemoteError
 from beforehand.protocols.contract.base import (
@@ -37,17 +37,25 @@ from beforehand.protocols.contract.proof import Proofs
 from beforehand.protocols.contract.tables import Rows, Table
 from beforehand.protocols.epidemic.cache import Cache, Evicted
 from beforehand.protocols.epidemic.draws import Draws
-from beforehand.protocols.epidemic.frames import NONE, Announce, Data, Frame, Push, Request
+from beforehand.protocols.epidemic.frames import (
+    NONE,
+    Announce,
+    Data,
+    Frame,
+    Push,
+    Request,
+    SkipFrame,
+)
 from beforehand.protocols.epidemic.options import Options
 from beforehand.protocols.epidemic.peer import KNOWN_TO_PEER_MIN, Peer
+from beforehand.protocols.epidemic.requests import EARLY_TIMER, Requests
 from beforehand.protocols.epidemic.sender import Direct, Sender
-from beforehand.protocols.epidemic.sizes import MESSAGE_BYTES_MAX, fits, fitting
+from beforehand.protocols.epidemic.sizes import MESSAGE_BYTES_MAX, fitting, unfitting
+from beforehand.protocols.epidemic.skipping import ASK_TIMER, Skipping
 from beforehand.protocols.epidemic.version_vector import VectorFrame, VersionVectors
 from beforehand.protocols.orders.order import LONG_AGO, ORDER_TIMER, OWN, Order
 
 ANNOUNCE_TIMER: Timer = ("announce", None)
-EARLY_TIMER: Timer = ("early", None)
-"""Due when the node can accept a message whose stamp was too far ahead: request it again."""
 MESSAGES = Table("message", MessageId, Message)
 
 
@@ -84,12 +92,14 @@ class Epidemic:
         self._evicted = Evicted(order.has_delivered)
         self._sender: Sender = self._make_sender()
         self._version_vectors = VersionVectors(order, self._cache.entries, chosen, self._sender)
+        self._requests = Requests(
+            *(order, self._cache, self._links, self._sender, self._requested_from)
+        )
+        self._skipping = Skipping(order, self._cache, self._links, self._sender, chosen)
         self._fresh: list[MessageId] = []
         """The messages stored since the last announcement."""
         self._horizon_us = LONG_AGO
         self._announce_armed = False
-        self._early_us: int | None = None
-        """When EARLY_TIMER is due, if it is set."""
 
     @property
     def needs(self) -> Needs:
@@ -98,7 +108,9 @@ class Epidemic:
 
     @property
     def tables(self) -> tuple[Table, ...]:
-        return (*self.order.tables, MESSAGES) if self._durable else ()
+        if not self._durable:
+            return ()
+        return (*self.order.tables, Table(MESSAGES.name, MessageId, self.order.message_type))
 
     # ---- inputs ---------------------------------------------------------------------------------
 
@@ -121,7 +133,7 @@ class Epidemic:
             self._sender.push(messages, self._links, out)
         else:
             self._announce_new(now_us, out, messages)
-        return [message.id for message in messages]
+        return [message.id for message in messages if not message.is_internal]
 
     def on_message(self, now_us: int, source: NodeId, frame: Frame, out: Outbox[Frame]) -> None:
         """Process a frame of a peer. Ignore a frame from a node without a link."""
@@ -137,9 +149,12 @@ class Epidemic:
             self._on_request(now_us, source, link, frame, out)  # type: ignore[arg-type]
         elif isinstance(frame, VectorFrame):
             self._version_vectors.on_message(source, link, frame, self._horizon(now_us), out)
+        elif isinstance(frame, SkipFrame) and self.order.has_floor:
+            self._skipping.on_message(source, frame)
         else:
             where, hint = f"node {self.node}, from {source}", "both ends must use the same version"
             raise RemoteError(f"unknown frame {kind.__name__}", where=where, hint=hint)
+        self._skipping.look(now_us, out)
 
     def on_link(self, now_us: int, peer: NodeId, up: bool, out: Outbox[Frame]) -> None:
         """Process a link-up or link-down of `peer`."""
@@ -155,8 +170,10 @@ class Epidemic:
                 self._announce_new(now_us, out)
         elif (gone := self._links.pop(peer, None)) is not None:
             self._sender.on_link(peer, False)
-            self._ask_elsewhere(now_us, gone.requested, out)
+            self._requests.ask_elsewhere(now_us, gone.requested, self._horizon(now_us), out)
             self._version_vectors.on_gone(peer, self._links, out)
+        self._skipping.on_link(peer, up)
+        self._skipping.look(now_us, out)
 
     def on_timer(self, now_us: int, timer: Timer, out: Outbox[Frame]) -> None:
         """Process a timer of this layer, of the order or of the sender."""
@@ -165,11 +182,12 @@ class Epidemic:
         elif timer == ANNOUNCE_TIMER and self._announce_armed:
             self._announce_armed = False
             self._announce(now_us, out)
-        elif timer == EARLY_TIMER and self._early_us is not None:
-            self._early_us = None
-            self._request_offered(now_us, self.order.take_early(self._horizon(now_us)), out)
-            self._arm_early(out)
+        elif timer == EARLY_TIMER and self._requests.awaits_early():
+            self._requests.on_early(now_us, self._horizon(now_us), out)
+        elif timer == ASK_TIMER and self._skipping.is_armed:
+            self._skipping.on_timer(now_us, self._horizon(now_us), out)
         elif self._sender.awaits(timer):
+            self._requests.forget_expired(self._horizon(now_us))
             self._sender.on_timer(now_us, timer, self._links, self._horizon(now_us), out)
 
     def restore(self, now_us: int, rows: Rows, out: Outbox[Frame]) -> None:
@@ -177,11 +195,11 @@ class Epidemic:
         self.order.restore(rows)
         self._horizon_us = rows.get(OWN.name, {}).get("horizon", LONG_AGO)
         held = list(rows.get(MESSAGES.name, {}).values())
-        if unfit := [message for message in held if not fits(message, MESSAGE_BYTES_MAX)]:
+        if unfit := unfitting(held, MESSAGE_BYTES_MAX):
             # An earlier version of the software accepted messages that fit into no frame.
             self.counters.refused += len(unfit)
             out.saves += [("message", message.id, None) for message in unfit]
-            held = [message for message in held if fits(message, MESSAGE_BYTES_MAX)]
+            held = [message for message in held if message not in unfit]
         self._cache.add(held)
         self._version_vectors.add(held)
         # The order counts delivered messages as duplicates. It delivers the others or keeps them
@@ -210,6 +228,7 @@ class Epidemic:
             "unheard": sum(len(ids) for link in links for ids in link.unacked.values()),
             **self._version_vectors.gauges(links),
             **self._sender.gauges(),
+            **self._skipping.gauges(),
         }
 
     def holds(self, now_us: int) -> frozenset[MessageId]:
@@ -230,8 +249,8 @@ class Epidemic:
             # be in flight, and must not cancel this announcement.
             link.reannounced |= frame.ids & link.requested
         if self.order.expires:
-            horizon_us = self._horizon(now_us)
-            if dead := [id for id in lacking if id[1] <= horizon_us]:
+            floor = self.order.id_floor(self._horizon(now_us))
+            if dead := [id for id in lacking if id[1] <= floor]:
                 link.known_to_peer.difference_update(dead)  # no later purge would remove them
                 lacking = lacking.difference(dead)
         if lacking:
@@ -258,7 +277,7 @@ class Epidemic:
         requested_from, held = self._requested_from, self._cache.entries
         horizon_us = self._horizon(now_us)  # an expired copy counts as stale, purged or not
         fresh: Sequence[Message] = [
-            m for m in frame.messages if m.id not in held or m.id[1] <= horizon_us
+            m for m in frame.messages if m.id not in held or m.deadline_us <= horizon_us
         ]
         came, gone = [message.id for message in frame.messages], frame.gone
         if self._proofs is not None and len(fine := self._acceptable(fresh)) < len(fresh):
@@ -280,10 +299,11 @@ class Epidemic:
         self.counters.duplicate += len(came) - len(fresh)
         welcome = self.order.screen(horizon_us, fresh)
         if self.order.early:
-            self._arm_early(out)
+            self._requests.arm_early(out)
         if welcome:
-            self.counters.received += len(welcome)
-            out.receives += welcome
+            received = [message for message in welcome if not message.is_internal]
+            self.counters.received += len(received)
+            out.receives += received
             self.order.on_receive(now_us, welcome, out)
             self._store(now_us, welcome, out)
             self._announce_new(now_us, out, welcome)
@@ -292,7 +312,7 @@ class Epidemic:
             link.reannounced -= gone
             gone = gone.intersection(link.requested)  # the others are requested from another peer
             link.requested.difference_update(gone)
-            self._ask_elsewhere(now_us, gone, out)
+            self._requests.ask_elsewhere(now_us, gone, self._horizon(now_us), out)
         if len(link.requested) < owed:
             self._sender.freed(source)
         if len(link.known_to_peer) > KNOWN_TO_PEER_MIN:
@@ -308,12 +328,6 @@ class Epidemic:
     def _trim(self, peer: NodeId, link: Peer) -> None:
         offers, early = self._sender.offers(peer), self.order.early
         link.trim(self._cache.entries, self._requested_from, {*offers, *early} if early else offers)
-
-    def _arm_early(self, out: Outbox[Frame]) -> None:
-        due_us = self.order.next_early_us()
-        if due_us is not None and (self._early_us is None or due_us < self._early_us):
-            self._early_us = due_us
-            out.timers.append((EARLY_TIMER, due_us))
 
     def _make_sender(self) -> Sender:
         return Direct(self._options, self._cache, self._requested_from, self._rng)
@@ -368,7 +382,7 @@ class Epidemic:
         if self.order.expires:
             # Announcing an expired message would make the run depend on when caches are purged.
             horizon_us = self._horizon(now_us)
-            fresh = frozenset([id for id in fresh if id[1] > horizon_us])
+            fresh = frozenset([id for id in fresh if self._cache.is_live(id, horizon_us)])
         self._fresh.clear()
         self._version_vectors.set_new(fresh)
         everything: frozenset[MessageId] = NONE
@@ -382,19 +396,3 @@ class Epidemic:
                 link.synced = True
             if ids:
                 self._sender.announce(now_us, peer, link, ids, out)
-
-    def _ask_elsewhere(self, now_us: int, ids: Iterable[MessageId], out: Outbox[Frame]) -> None:
-        """Request messages that a peer will not send from other peers that offer them."""
-        horizon_us = self._horizon(now_us)
-        rest = [id for id in ids if self._requested_from.pop(id, None) is not None]
-        self._request_offered(now_us, [id for id in rest if id[1] > horizon_us], out)
-
-    def _request_offered(self, now_us: int, ids: Collection[MessageId], out: Outbox[Frame]) -> None:
-        """Request these from the peers that offer them."""
-        rest = set(ids).difference(self._cache.entries, self._requested_from)
-        for peer, link in self._links.items():
-            if not rest:
-                return
-            if offered := rest & link.known_to_peer:
-                self._sender.request(now_us, peer, link, frozenset(offered), out)
-                rest.difference_update(self._requested_from)

@@ -35,7 +35,7 @@ from beforehand.protocols.contract.codec import in_order
 from beforehand.protocols.contract.outbox import Outbox
 from beforehand.protocols.epidemic.cache import Cache
 from beforehand.protocols.epidemic.draws import Draws
-from beforehand.protocols.epidemic.frames import Frame, Request
+from beforehand.protocols.epidemic.frames import Frame, Request, SkipFrame
 from beforehand.protocols.epidemic.link_flow import LinkFlow, pushes_of
 from beforehand.protocols.epidemic.options import Options
 from beforehand.protocols.epidemic.peer import Peer
@@ -268,6 +268,18 @@ class FlowControl(Sender):
             if len(overtaken) < count:
                 self.freed(peer)
 
+    def note(self, peer: NodeId, frame: SkipFrame, out: Outbox[Frame]) -> None:
+        self.flows[peer].notes.append(frame)
+        self._touched[peer] = None
+
+    def has_announced_all(self, peer: NodeId, link: Peer) -> bool:
+        flow = self.flows[peer]
+        waits = flow.to_announce or flow.pushes or flow.next_hello is not None
+        return link.synced and not waits
+
+    def has_dropped_offers(self, peer: NodeId) -> bool:
+        return self.flows[peer].has_dropped_offers
+
     def offers(self, peer: NodeId) -> Collection[MessageId]:
         return self.flows[peer].offers
 
@@ -284,6 +296,7 @@ class FlowControl(Sender):
             "tell": sum(len(flow.to_announce) for flow in flows),
             "pushes": sum(len(flow.pushes) for flow in flows),
             "digest": sum(len(flow.digest) + len(flow.wants) for flow in flows),
+            "notes": sum(len(flow.notes) for flow in flows),
         }
 
     # ---- frames ---------------------------------------------------------------------------------
@@ -312,9 +325,10 @@ class FlowControl(Sender):
                 flow.hello = tuple(known(horizon_us))
             # Requests come first: else version vectors could use up the room again and again.
             if flow.offers and self.is_open and flow.room > 0:
-                self._request(now_us, link, flow, horizon_us, is_wanted, out)
+                self._request(now_us, link, flow, is_wanted, out)
             flow.send_hello(out)
             flow.send_wants(out)
+            flow.send_notes(out)
             if flow.serve:
                 sent = flow.send_data(self._cache.entries, self.unsaved, horizon_us, out)
                 link.known_to_peer.update(sent)
@@ -336,7 +350,6 @@ class FlowControl(Sender):
         now_us: int,
         link: Peer,
         flow: LinkFlow,
-        horizon_us: int,
         is_wanted: Callable[[MessageId], bool],
         out: Outbox[Frame],
     ) -> None:
@@ -347,9 +360,7 @@ class FlowControl(Sender):
         chosen: list[MessageId] = []
         while flow.offers and len(chosen) < most:
             offers = flow.take_offers(most - len(chosen))
-            chosen += [
-                i for i in offers if i not in requested_from and i[1] > horizon_us and is_wanted(i)
-            ]
+            chosen += [id for id in offers if id not in requested_from and is_wanted(id)]
         if flow.overtaken and (again := flow.overtaken.intersection(chosen)):
             # The messages came another way and were evicted since. The peer still has to answer the
             # first request for them, so do not send a second one.

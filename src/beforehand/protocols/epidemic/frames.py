@@ -152,18 +152,57 @@ class SyncHello(msgspec.Struct, frozen=True, array_like=True, tag="greeting"):
         return ()  # it is valid until link-down, and a crash causes one
 
 
-Frame = Announce | Request | Data | Push | Digest | Want | SyncHello
+class Missing(msgspec.Struct, frozen=True, array_like=True, tag="missing"):
+    """Messages of the sender wait for these, and it received none of them. Only from orders that
+    can give up causes (`protocols.epidemic.skipping`)."""
+
+    ids: Ids
+
+    @property
+    def size_bytes(self) -> int:
+        return FRAME_BYTES + ID_BYTES * len(self.ids)
+
+    @property
+    def stored_ids(self) -> Collection[MessageId]:
+        return ()  # it lists messages that the sender lacks
+
+
+class NotHeld(msgspec.Struct, frozen=True, array_like=True, tag="notheld"):
+    """The answer to `Missing`, for messages that the sender does not hold. It delivered those in
+    `gone` or gave them up, and never had those in `unknown`. It has announced all that it holds."""
+
+    gone: Ids
+    unknown: Ids
+
+    @property
+    def size_bytes(self) -> int:
+        return FRAME_BYTES + ID_BYTES * (len(self.gone) + len(self.unknown))
+
+    @property
+    def stored_ids(self) -> Collection[MessageId]:
+        return ()  # it lists messages that the sender lacks
+
+    def flaw(self) -> str:
+        """Return the first error that the types do not exclude, or "" if there is none."""
+        return "a message is gone and unknown" if self.gone & self.unknown else ""
+
+
+SkipFrame = Missing | NotHeld
+Frame = Announce | Request | Data | Push | Digest | Want | SyncHello | SkipFrame
 
 
 def message_bytes(message: Message) -> int:
     """Return the size of a message: its id, its barrier, its payload and its proof. The stamp does
     not count, because the paper's messages have none."""
-    return MESSAGE_BYTES + ID_BYTES * len(message.past) + len(message.payload) + len(message.proof)
+    return _messages_bytes((message,))
 
 
 def _messages_bytes(messages: Sequence[Message]) -> int:
     """Return the sum of `message_bytes`, without its calls: simulations need it very often."""
-    rests = [ID_BYTES * len(m.past) + len(m.payload) + len(m.proof) for m in messages]
+    rests = [
+        (ID_BYTES + m.CAUSE_MORE) * len(m.past) + m.HEAD_MORE + len(m.payload) + len(m.proof)
+        for m in messages
+    ]
     return MESSAGE_BYTES * len(messages) + sum(rests)
 
 

@@ -17,12 +17,14 @@ from beforehand.protocols.epidemic.frames import (
     Data,
     Digest,
     Frame,
+    Missing,
     Push,
+    SkipFrame,
     SyncHello,
     Want,
 )
 from beforehand.protocols.epidemic.peer import Peer
-from beforehand.protocols.epidemic.sizes import HEAD_BYTES, cut_ids, wire_bytes
+from beforehand.protocols.epidemic.sizes import HEAD_BYTES, cut_ids, ids_bytes, wire_bytes
 
 Unsaved = Mapping[MessageId, int]
 """Messages whose storing step is not on the disk yet: id -> step."""
@@ -41,6 +43,8 @@ class LinkFlow(msgspec.Struct):
     wants: dict[NodeId, int] = {}
     """Version-vector entries of this node, to be sent as `Want`: the peer then announces what it
     holds beyond."""
+    notes: deque[SkipFrame] = msgspec.field(default_factory=deque)
+    """Questions about missing causes, and answers."""
     offers: dict[MessageId, None] = {}
     """Messages that the peer offers and that this node lacks and has not requested yet, in the
     order of the offers."""
@@ -96,6 +100,12 @@ class LinkFlow(msgspec.Struct):
                 del self.wants[origin]
             self.send(Want(ids), size, out)
 
+    def send_notes(self, out: Outbox[Frame]) -> None:
+        while self.notes and self.room > 0:
+            note = self.notes.popleft()
+            ids = note.ids if isinstance(note, Missing) else note.gone | note.unknown
+            self.send(note, HEAD_BYTES + ids_bytes(list(ids)), out)
+
     def take_offers(self, most: int) -> list[MessageId]:
         """Remove and return the first offers, at most `most` of them."""
         offers = self.offers
@@ -149,7 +159,7 @@ class LinkFlow(msgspec.Struct):
         while serve:
             id = serve[0]
             entry = held.get(id)
-            if entry is None or id[1] <= horizon_us:
+            if entry is None or entry[1].deadline_us <= horizon_us:
                 gone.append(serve.popleft())
                 continue
             message = entry[1]

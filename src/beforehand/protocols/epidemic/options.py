@@ -24,7 +24,7 @@ class Flow(msgspec.Struct, frozen=True):
     instead."""
     announce_us: tuple[int, int] = (10_000, 40_000)
     """The range of the random delay after which a node announces messages of other origins. Of two
-    peers that receive a message together, one then hears the other's announcement first and need
+    peers that receive a message together, one then receives the other's announcement first and need
     not announce it back."""
     digest_us: tuple[int, int] = (500_000, 1_500_000)
     """The range of the random delay after which a node sends digests."""
@@ -62,6 +62,10 @@ class Options(msgspec.Struct, frozen=True):
     flow: Flow | None = None
     """The bounds of flow control, for real links: a node sends frames as the wire takes them. None:
     a link takes any number of frames at once, as in a simulation."""
+
+    patience_us: int | None = 120_000_000
+    """How long a node of an order with a floor waits for a cause that no peer holds before it gives
+    it up (`protocols.epidemic.skipping`); None: until the cause expires."""
 
     @property
     def is_bounded(self) -> bool:

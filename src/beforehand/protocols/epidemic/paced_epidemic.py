@@ -103,7 +103,7 @@ class PacedEpidemic(Epidemic):
     def _take_hello(self, source: NodeId, frame: SyncHello) -> None:
         if not self.flow.on_hello(source, self._links[source], frame.ids):
             raise RemoteError(
-                "another version vector, for no reason",
+                "a second version vector without dropped offers",
                 where=f"node {self.node}, from {source}",
                 hint="drop the link: the peer runs something else, or is hostile",
             )
@@ -121,12 +121,17 @@ class PacedEpidemic(Epidemic):
         if not self.flow.has_work:
             return  # an unknown timer must not even move the horizon
         horizon_us = self._horizon(now_us)
+        floor, entries, evicted = (
+            self.order.id_floor(horizon_us),
+            self._cache.entries,
+            self._evicted,
+        )
         self.flow.flush(
             *(now_us, horizon_us, out, self._version_vectors.known),
             lambda peer, link, ids: self._version_vectors.unfold_all(
                 peer, link, ids, horizon_us, out
             ),
-            lambda id: id not in self._cache.entries and not self._evicted.has(id),
+            lambda id: id[1] > floor and id not in entries and not evicted.has(id),
         )
 
 

@@ -22,8 +22,10 @@ from beforehand.protocols.epidemic.frames import (
     Data,
     Digest,
     Frame,
+    Missing,
     Push,
     Request,
+    SkipFrame,
     SyncHello,
     Want,
     batches,
@@ -136,6 +138,23 @@ class Sender(ABC):
 
     def overtaken(self, peer: NodeId, ids: Iterable[MessageId]) -> None:  # noqa: B027
         """Note messages requested from this peer that arrived another way before its answer."""
+
+    def ask(self, peer: NodeId, ids: Collection[MessageId], out: Outbox[Frame]) -> None:
+        """Ask the peer for causes that it has not announced."""
+        for batch in split_ids(ids, self._options.frame_bytes_max):
+            self.note(peer, Missing(batch), out)
+
+    def note(self, peer: NodeId, frame: SkipFrame, out: Outbox[Frame]) -> None:
+        """Send a question or an answer."""
+        out.sends.append((peer, frame))
+
+    def has_announced_all(self, peer: NodeId, link: Peer) -> bool:
+        """Return whether the node has announced all that it holds and the peer may lack."""
+        return link.synced
+
+    def has_dropped_offers(self, peer: NodeId) -> bool:
+        """Return whether the peer offered more than the node keeps in mind."""
+        return False
 
     def offers(self, peer: NodeId) -> Collection[MessageId]:
         """Return the messages that the peer offered and that were not requested yet."""
@@ -268,10 +287,6 @@ class Direct(Sender):
                 ids = unacked.intersection(self._cache.live_ids(horizon_us))
                 if ids - link.known_to_peer:
                     self.announce(now_us, peer, link, ids - link.known_to_peer, out)
-            if dead := [id for id in link.requested if id[1] <= horizon_us]:
-                link.requested.difference_update(dead)  # no answer can be used any more
-                for id in dead:
-                    del self._requested_from[id]
             if link.requested:
                 # While data keeps arriving, the rest is in flight: a busy link is not a lossy one.
                 # If the clock was set back, the elapsed time is unknown: repeat the request.

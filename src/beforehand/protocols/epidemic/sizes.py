@@ -54,20 +54,28 @@ def wire_bytes(message: Message) -> int:
     """Return an estimate of the encoded length of a message (see the module)."""
     past = message.past
     causes = _ID_USUAL * (1 + len(past)) if len(past) <= _FEW else _ID_MAX + ids_bytes(past)
-    return HEAD_BYTES + causes + len(message.payload) + len(message.proof)
+    more = message.HEAD_MORE + message.CAUSE_MORE * len(past)
+    return HEAD_BYTES + causes + more + len(message.payload) + len(message.proof)
 
 
 def fits(message: Message, bytes_max: int) -> bool:
     """Return whether the encoded length of a message is at most `bytes_max`."""
     past, rest = message.past, HEAD_BYTES + _ID_MAX + len(message.payload) + len(message.proof)
+    rest += message.HEAD_MORE + message.CAUSE_MORE * len(past)
     return rest + _ID_MAX * len(past) <= bytes_max or rest + ids_bytes(past) <= bytes_max
+
+
+def unfitting(messages: Sequence[Message], bytes_max: int) -> list[Message]:
+    """Return the messages whose encoded length may be larger than `bytes_max`."""
+    return [message for message in messages if not fits(message, bytes_max)]
 
 
 def fitting(messages: Sequence[Message], bytes_max: int) -> Sequence[Message]:
     """Return the messages whose encoded length is at most `bytes_max`."""
     room = bytes_max - HEAD_BYTES - _ID_MAX
     for message in messages:  # most are far smaller: their causes need not be measured
-        if len(message.payload) + len(message.proof) + _ID_MAX * len(message.past) > room:
+        causes = (_ID_MAX + message.CAUSE_MORE) * len(message.past) + message.HEAD_MORE
+        if len(message.payload) + len(message.proof) + causes > room:
             return [message for message in messages if fits(message, bytes_max)]
     return messages
 
@@ -80,7 +88,8 @@ def held_bytes(message: Message) -> int:
 def held_bytes_sum(messages: Sequence[Message]) -> int:
     """Return the sum of `held_bytes`, without a call for each message that has few causes."""
     sizes = [
-        _ID_USUAL * len(past) + len(message.payload) + len(message.proof)
+        (_ID_USUAL + message.CAUSE_MORE) * len(past)
+        + (message.HEAD_MORE + len(message.payload) + len(message.proof))
         if len(past := message.past) <= _FEW
         else held_bytes(message) - _HELD_ALONE
         for message in messages

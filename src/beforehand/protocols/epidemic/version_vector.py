@@ -42,7 +42,7 @@ class VersionVectors:
     def __init__(
         self,
         order: Order,
-        held: Mapping[MessageId, object],
+        held: Mapping[MessageId, tuple[int, Message]],
         options: Options,
         sender: Sender,
     ) -> None:
@@ -128,7 +128,8 @@ class VersionVectors:
         A frame may not have room for all origins. The peer announces all that it holds of the
         origins left out.
         """
-        entry_of, least = self._order.entry_of, max(NOWHERE, horizon_us)
+        entry_of = self._order.entry_of
+        least = max(NOWHERE, self._order.id_floor(horizon_us))
         origins = sorted(self._seqs, key=lambda origin: len(self._seqs[origin]), reverse=True)
         return [(origin, entry_of(origin)) for origin in origins if entry_of(origin) > least]
 
@@ -164,10 +165,11 @@ class VersionVectors:
         self, source: NodeId, frame: Digest, horizon_us: int, out: Outbox[Frame]
     ) -> None:
         own, entry_of = self._order.node, self._order.entry_of
+        floor = self._order.id_floor(horizon_us)
         lacking = [
             (origin, max(NOWHERE, entry_of(origin)))
             for origin, seq in frame.ids
-            if seq > horizon_us and origin != own and seq > entry_of(origin)
+            if seq > floor and origin != own and seq > entry_of(origin)
         ]
         if lacking:
             self._sender.want(source, lacking, out)
@@ -183,8 +185,9 @@ class VersionVectors:
         """Announce the held messages beyond these entries of a peer, id by id. Each is announced
         only once: the peer may send the entries again before it has received the messages."""
         found: list[MessageId] = []
+        least = LONG_AGO if self._order.has_floor else horizon_us
         for origin, seq in entries:
-            start = max(seq, horizon_us, link.unfolded.get(origin, LONG_AGO))
+            start = max(seq, least, link.unfolded.get(origin, LONG_AGO))
             seqs: Sequence[int] = self._seqs.get(origin, ())
             found += [(origin, s) for s in seqs[bisect_right(seqs, start) :]]
             # Up to this node's own entry. A message that it stores later with a smaller seq is
@@ -192,7 +195,10 @@ class VersionVectors:
             if (known := self._order.entry_of(origin)) > start:
                 link.unfolded[origin] = known
         held, known_to_peer = self._held, link.known_to_peer
-        if ids := [id for id in found if id in held and id not in known_to_peer]:
+        ids = [id for id in found if id in held and id not in known_to_peer]
+        if self._order.has_floor:  # else the seq is the deadline
+            ids = [id for id in ids if held[id][1].deadline_us > horizon_us]
+        if ids:
             self._sender.announce(horizon_us, source, link, ids, out)
 
     def on_gone(self, peer: NodeId, links: Mapping[NodeId, Peer], out: Outbox[Frame]) -> None:
@@ -213,12 +219,17 @@ class VersionVectors:
     # ---- bookkeeping ----------------------------------------------------------------------------
 
     def forget(self, links: Iterable[Peer], horizon_us: int) -> None:
-        """Remove the state for entries up to the horizon: their messages have expired."""
-        self._sent = {origin: seq for origin, seq in self._sent.items() if seq > horizon_us}
+        """Remove the state for entries whose messages have expired."""
+        self._sent = self._alive(self._sent, horizon_us)
         for link in links:
-            alive = {origin: seq for origin, seq in link.unfolded.items() if seq > horizon_us}
-            link.unfolded = alive
+            link.unfolded = self._alive(link.unfolded, horizon_us)
             link.unasked = {origin: n for origin, n in link.unasked.items() if origin in self._sent}
+
+    def _alive(self, entries: Mapping[NodeId, int], horizon_us: int) -> dict[NodeId, int]:
+        if self._order.has_floor:  # the order forgets an origin when all its messages have expired
+            entry_of = self._order.entry_of
+            return {origin: seq for origin, seq in entries.items() if entry_of(origin) >= seq}
+        return {origin: seq for origin, seq in entries.items() if seq > horizon_us}
 
     def gauges(self, links: Iterable[Peer]) -> dict[str, int]:
         unfolded = unasked = 0

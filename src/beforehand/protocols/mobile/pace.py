@@ -15,7 +15,10 @@ class Pace(msgspec.Struct, frozen=True):
     retry_us_max: int = 1_000_000
     """Retransmission interval of unacknowledged messages if few are pending."""
     retry_us_min: int = 200_000
-    """Retransmission interval if `inflight_max` messages are pending."""
+    """Retransmission interval if `retry_full_at` messages are pending."""
+    retry_full_at: int | None = None
+    """Number of pending messages from which on the interval is the shortest; None: `inflight_max`.
+    MOB-TR section V.A gives both ends of the interval and not the slope between them."""
     rounds: int = 1
     """Resolution of the retransmission timer. A station has one timer for all its messages, which
     fires this often per interval. So it repeats a new message after 1 to 1 + 1/`rounds`
@@ -24,6 +27,9 @@ class Pace(msgspec.Struct, frozen=True):
     """Size of the send window, counted from the oldest pending message."""
     ack_us: int = 500_000
     """Delay of an acknowledgement."""
+    ack_ranges: bool = True
+    """Whether an acknowledgement names messages behind a gap (MOB section 4.1). Without it, it is
+    cumulative (MOB-TR section IV.B)."""
     silence_us: int | None = None
     """A station unregisters a host that owes acknowledgements and was silent for this long; None:
     never."""
@@ -51,7 +57,12 @@ class Pace(msgspec.Struct, frozen=True):
     def retry_us(self, pending: int) -> int:
         """Return the retransmission interval: the more messages are pending, the shorter."""
         span_us = self.retry_us_max - self.retry_us_min
-        return self.retry_us_max - span_us * min(pending, self.inflight_max) // self.inflight_max
+        full = self.retry_full_at or self.inflight_max
+        return self.retry_us_max - span_us * min(pending, full) // full
+
+    def ranges(self, early: Iterable[int]) -> Ranges:
+        """Return what an acknowledgement says about messages behind a gap."""
+        return ranges_of(sorted(early)) if self.ack_ranges else ()
 
 
 def ranges_of(numbers: Iterable[int]) -> Ranges:

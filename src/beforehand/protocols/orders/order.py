@@ -23,7 +23,7 @@ from beforehand.protocols.contract.base import (
     Timer,
 )
 from beforehand.protocols.contract.outbox import Outbox
-from beforehand.protocols.contract.proof import Proofs
+from beforehand.protocols.contract.proof import MessageT, Proofs
 from beforehand.protocols.contract.tables import Rows, Table
 from beforehand.protocols.epidemic.sizes import OWN_BYTES_MAX, fits, wire_bytes
 
@@ -91,6 +91,11 @@ class Order(ABC):
 
     tables: tuple[Table, ...]
     """The tables that a durable order saves."""
+    message_type: type[Message] = Message
+    """The type of its messages."""
+    has_floor = False
+    """Whether the order can give up causes that no peer holds (`protocols.orders.stamped`). The
+    seq of its ids is then a stamp, and no deadline."""
     expires: bool
     """Whether `seq` is a deadline."""
     durable = False
@@ -195,6 +200,30 @@ class Order(ABC):
         this seq is delivered or never will be. LONG_AGO where there is no causal order."""
         return LONG_AGO
 
+    def id_floor(self, horizon_us: int) -> int:
+        """Return the seq up to which the node delivers no message any more."""
+        return horizon_us
+
+    def is_blocked(self) -> bool:
+        """Return whether `blocked` may return anything. It costs no scan."""
+        return False
+
+    def blocked(self) -> list[MessageId]:
+        """Return the causes for which messages wait and that were not received, if the order can
+        give them up."""
+        return []
+
+    def is_new(self) -> bool:
+        """Return whether the node has not delivered anything yet."""
+        return self.counters.delivered == 0
+
+    def has_settled(self, message: MessageId) -> bool:
+        """Return whether the node delivered the message or gave it up, although it is alive."""
+        return False
+
+    def skip(self, now_us: int, cause: MessageId, out: Outbox[Any]) -> None:  # noqa: B027
+        """Give up a cause that no peer holds, if the order can."""
+
     @abstractmethod
     def restore(self, rows: Rows) -> None:
         """Load the saved state of an earlier incarnation. The epidemic layer then passes the held
@@ -230,7 +259,7 @@ class Order(ABC):
         elif not self._is_honest(message):
             self.counters.refused += 1
         elif message.stamp > until:
-            self._note_early(message)
+            self._note_early(message.id, message.stamp)
         else:
             return True
         return False
@@ -246,10 +275,10 @@ class Order(ABC):
         """Return whether this node can have broadcast a received message that has its name."""
         return seq <= self._last_seq
 
-    def _note_early(self, message: Message) -> None:
+    def _note_early(self, id: MessageId, stamp_us: int) -> None:
         assert self._lifetimes is not None, "can't happen: without lifetimes nothing is early"
         self.counters.early += 1
-        self.early[message.id] = message.stamp - 2 * self._lifetimes.skew_us
+        self.early[id] = stamp_us - 2 * self._lifetimes.skew_us
         if len(self.early) > EARLY_MAX:
             del self.early[next(iter(self.early))]
 
@@ -280,7 +309,7 @@ class Order(ABC):
         """
         return max(self._horizon_us, deadline_us - self._lead_us) if self.expires else 0
 
-    def _proven(self, messages: list[Message]) -> list[Message]:
+    def _proven(self, messages: list[MessageT]) -> list[MessageT]:
         """Return own messages with their proofs, if the group requires proofs, and count them. If
         signing fails, no message is broadcast."""
         if self.proofs is not None:

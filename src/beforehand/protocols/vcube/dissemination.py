@@ -18,7 +18,7 @@ from operator import attrgetter
 import msgspec
 
 from beforehand.protocols.contract.base import NodeId
-from beforehand.protocols.vcube.frames import CubeOutbox, Entry, Packet, VCubeMessage, pack
+from beforehand.protocols.vcube.frames import Entry, Packet, VCubeMessage, VCubeOutbox, pack
 from beforehand.protocols.vcube.topology import NO_NODE, dimension, first_live, heights_by_distance
 
 CAUSES_PER_NODE = 2
@@ -80,7 +80,7 @@ class Dissemination:
 
     # ---- arrivals -------------------------------------------------------------------------------
 
-    def _arrive(self, now_us: int, message: VCubeMessage, height: int, out: CubeOutbox) -> None:
+    def _arrive(self, now_us: int, message: VCubeMessage, height: int, out: VCubeOutbox) -> None:
         id, causes = message.id, iter(message.past)
         if id in self._pending:  # even with other causes: deliver each id at most once
             self._again(now_us, message, height, out)
@@ -111,7 +111,7 @@ class Dissemination:
             self._hold_back(copy)
             self._serve(message, copy.postponed, height, out)
 
-    def _again(self, now_us: int, message: VCubeMessage, height: int, out: CubeOutbox) -> None:
+    def _again(self, now_us: int, message: VCubeMessage, height: int, out: VCubeOutbox) -> None:
         """Handle a duplicate, which may make this node responsible for more clusters.
 
         That happens when the first receiver in a cluster has failed. In the single tree a node's
@@ -133,7 +133,7 @@ class Dissemination:
         those pending that are not early (lines 16 and 17).
         """
         origin, seq = id
-        if self._clock[origin] < seq - 1 and not self._has_passed((origin, seq - 1)):
+        if self._clock[origin] < seq - 1 and not self._is_gap_free((origin, seq - 1)):
             self._early.add(id)
             return []
         woken = self._awaiting.pop(id, [])
@@ -143,7 +143,7 @@ class Dissemination:
             woken += self._awaiting.pop((origin, seq), ())
         return woken
 
-    def _has_passed(self, id: Entry) -> bool:
+    def _is_gap_free(self, id: Entry) -> bool:
         return self._clock[id[0]] >= id[1] or (id in self._pending and id not in self._early)
 
     def _blocked(self, message: VCubeMessage, limit: int) -> tuple[int, Entry]:
@@ -169,7 +169,7 @@ class Dissemination:
             origin, seq = entry
             if clock[origin] < seq:
                 height = heights[origin ^ me]
-                if height > worst and not self._has_passed(entry):
+                if height > worst and not self._is_gap_free(entry):
                     worst, awaited = height, entry
         return min(worst, limit), awaited
 
@@ -181,7 +181,7 @@ class Dissemination:
 
     # ---- sending --------------------------------------------------------------------------------
 
-    def _release(self, copies: list[Copy], out: CubeOutbox) -> None:
+    def _release(self, copies: list[Copy], out: VCubeOutbox) -> None:
         """Send the copies to the clusters not blocked any more; queue them for the other clusters
         under their next missing cause."""
         judged: list[tuple[int, int, Copy]] = []
@@ -195,7 +195,7 @@ class Dissemination:
                 batches.setdefault(level, []).append(copy.message)
         self._send(batches, out)
 
-    def _serve(self, message: VCubeMessage, served: int, height: int, out: CubeOutbox) -> None:
+    def _serve(self, message: VCubeMessage, served: int, height: int, out: VCubeOutbox) -> None:
         """Send one message to the clusters served+1..height."""
         alone, children, sends = (message,), self._child, out.sends
         for level in range(served + 1, height + 1):
@@ -203,7 +203,7 @@ class Dissemination:
             if child != NO_NODE:
                 sends.append((child, Packet(level - 1, alone)))
 
-    def _send(self, batches: dict[int, list[VCubeMessage]], out: CubeOutbox) -> None:
+    def _send(self, batches: dict[int, list[VCubeMessage]], out: VCubeOutbox) -> None:
         """Send each cluster's messages to the child in it, the lowest cluster first."""
         for level, messages in sorted(batches.items()):
             child = self._child[level]
@@ -223,7 +223,7 @@ class Dissemination:
         message: VCubeMessage,
         causes: Iterator[Entry],
         height: int,
-        out: CubeOutbox,
+        out: VCubeOutbox,
     ) -> Copy:
         self._order += 1
         copy = Copy(message, now_us, causes, self._order, height, 0, message.id)
@@ -231,28 +231,28 @@ class Dissemination:
             self._on_kept(copy, out)
         return copy
 
-    def _keep_late(self, now_us: int, message: VCubeMessage, out: CubeOutbox) -> Copy:
+    def _keep_late(self, now_us: int, message: VCubeMessage, out: VCubeOutbox) -> Copy:
         """Keep a delivered message that is not kept any more, with height 0.
 
         The node does not remember which clusters it has served with it.
         """
         return self._keep(now_us, message, iter(()), 0, out)
 
-    def _raise(self, copy: Copy, height: int, out: CubeOutbox) -> None:
+    def _raise(self, copy: Copy, height: int, out: VCubeOutbox) -> None:
         copy.height = height
 
     # Hooks for `Retention`:
 
-    def _on_kept(self, copy: Copy, out: CubeOutbox) -> None: ...
+    def _on_kept(self, copy: Copy, out: VCubeOutbox) -> None: ...
 
-    def _on_delivered(self, messages: Sequence[VCubeMessage], out: CubeOutbox) -> None: ...
+    def _on_delivered(self, messages: Sequence[VCubeMessage], out: VCubeOutbox) -> None: ...
 
-    def _refuse_second(self, message: VCubeMessage, out: CubeOutbox) -> None:
+    def _refuse_second(self, message: VCubeMessage, out: VCubeOutbox) -> None:
         """Refuse a message whose id belongs to another message."""
 
     # ---- deliveries -----------------------------------------------------------------------------
 
-    def _deliver(self, message: VCubeMessage, out: CubeOutbox) -> None:
+    def _deliver(self, message: VCubeMessage, out: VCubeOutbox) -> None:
         """Deliver a message, and the pending messages that become deliverable (lines 29-33)."""
         waiting, ready = self._waiting, [message]
         for message in ready:  # the loop appends to the list
@@ -274,7 +274,7 @@ class Dissemination:
         if len(self._new_causes) > CAUSES_PER_NODE * self._nodes:
             self._new_causes[:] = self._latest()
 
-    def _wake(self, id: Entry, out: CubeOutbox) -> None:
+    def _wake(self, id: Entry, out: VCubeOutbox) -> None:
         """Deliver the messages that wait for an own message.
 
         Their origins named the message before this node broadcast it; no correct node does that.

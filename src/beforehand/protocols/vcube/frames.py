@@ -101,8 +101,8 @@ class Known(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="known")
         return "" if self.seq >= 1 else f"no such message: {self.seq}"
 
 
-CubeFrame = Packet | Ask | Answer | Known
-CubeOutbox = Outbox[CubeFrame]
+VCubeFrame = Packet | Ask | Answer | Known
+VCubeOutbox = Outbox[VCubeFrame]
 
 
 def _vector_problem(vector: tuple[int, ...], nodes: int) -> str:

@@ -30,11 +30,11 @@ from beforehand.protocols.vcube.frames import (
     MTU_BYTES,
     Answer,
     Ask,
-    CubeFrame,
-    CubeOutbox,
     Known,
     Packet,
+    VCubeFrame,
     VCubeMessage,
+    VCubeOutbox,
 )
 from beforehand.protocols.vcube.retention import ASK, SPANS_MAX, Retention
 from beforehand.protocols.vcube.state import TABLES
@@ -97,7 +97,7 @@ class VCube(Retention):
     # ---- inputs ---------------------------------------------------------------------------------
 
     def on_broadcast(
-        self, now_us: int, payload: bytes, out: CubeOutbox, lifetime_us: int | None = None
+        self, now_us: int, payload: bytes, out: VCubeOutbox, lifetime_us: int | None = None
     ) -> MessageId:
         """Deliver a new message, send it down its tree, and return its id."""
         refuse_lifetime(self.node, lifetime_us)
@@ -135,7 +135,7 @@ class VCube(Retention):
             self._wake(message.id, out)
         return message.id
 
-    def on_message(self, now_us: int, source: NodeId, frame: CubeFrame, out: CubeOutbox) -> None:
+    def on_message(self, now_us: int, source: NodeId, frame: VCubeFrame, out: VCubeOutbox) -> None:
         """Handle a frame of a member, whether or not the failure detector reports it up."""
         clock, keep_us, nodes = self._clock, self._keep_us, self._nodes
         # Refuse frames that no correct peer sends before any state changes.
@@ -165,7 +165,7 @@ class VCube(Retention):
         if keep_us:
             self._watch(now_us, out)
 
-    def on_link(self, now_us: int, peer: NodeId, up: bool, out: CubeOutbox) -> None:
+    def on_link(self, now_us: int, peer: NodeId, up: bool, out: VCubeOutbox) -> None:
         """Handle a report of the failure detector that `peer` went down or came up.
 
         If a crash or a link failure lost frames for the peer, the detector must report the peer
@@ -192,13 +192,13 @@ class VCube(Retention):
                 self._ask_no_more(peer, out)
             self._watch(now_us, out)
 
-    def on_timer(self, now_us: int, timer: Timer, out: CubeOutbox) -> None:
+    def on_timer(self, now_us: int, timer: Timer, out: VCubeOutbox) -> None:
         """Handle the `ASK` timer: a peer did not answer, or a message has waited too long."""
         if timer == ASK and self._state.is_watching:
             self._pass_time(now_us, out)
             self._look_after(now_us, out)
 
-    def restore(self, now_us: int, rows: Rows, out: CubeOutbox) -> None:
+    def restore(self, now_us: int, rows: Rows, out: VCubeOutbox) -> None:
         """Resume with the clock and the kept messages of the previous incarnation."""
         if self._keep_us:
             self._pass_time(now_us, out)
@@ -262,7 +262,7 @@ class VCube(Retention):
         self.refused += 1
         raise RemoteError(problem, where=f"node {self.node}, frame from {source}")
 
-    def _refuse_unproven(self, source: NodeId, frame: CubeFrame, proofs: Proofs) -> None:
+    def _refuse_unproven(self, source: NodeId, frame: VCubeFrame, proofs: Proofs) -> None:
         if isinstance(frame, Known):  # with proofs, a member sends the signed message instead
             self._refuse(source, f"no proof of message {(self._self, frame.seq)}")
         for message in frame.messages if isinstance(frame, Packet) else ():
@@ -271,7 +271,7 @@ class VCube(Retention):
             if not is_known and not proofs.is_proven(message):
                 self._refuse(source, f"not what its origin broadcast: {message.id}")
 
-    def _take_packet(self, source: NodeId, frame: CubeFrame, out: CubeOutbox) -> None:
+    def _take_packet(self, source: NodeId, frame: VCubeFrame, out: VCubeOutbox) -> None:
         assert isinstance(source, int)
         if isinstance(frame, Packet):
             me, sent = self._self, self._clock[self._self]
@@ -289,7 +289,7 @@ class VCube(Retention):
         else:
             self._on_known(source, frame, out)
 
-    def _serve_again(self, peer: int, before: list[int], out: CubeOutbox) -> None:
+    def _serve_again(self, peer: int, before: list[int], out: VCubeOutbox) -> None:
         """Resend the kept messages to each cluster whose first live node changed or came back."""
         batches: dict[int, list[VCubeMessage]] = {}
         for copy in self._kept.values():
@@ -306,4 +306,4 @@ class VCube(Retention):
 
 
 if TYPE_CHECKING:
-    _: Broadcaster[CubeFrame] = VCube(0, 1)
+    _: Broadcaster[VCubeFrame] = VCube(0, 1)

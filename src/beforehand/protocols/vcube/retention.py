@@ -32,7 +32,7 @@ from beforehand.protocols.contract.proof import Proofs
 from beforehand.protocols.contract.tables import Rows, Table
 from beforehand.protocols.vcube import frames, state
 from beforehand.protocols.vcube.dissemination import Copy, Dissemination
-from beforehand.protocols.vcube.frames import CubeOutbox, Entry, VCubeMessage
+from beforehand.protocols.vcube.frames import Entry, VCubeMessage, VCubeOutbox
 from beforehand.protocols.vcube.topology import NO_NODE
 
 ASK: Timer = ("ask", None)
@@ -69,13 +69,13 @@ class Retention(Dissemination):
         self._proofs = proofs
         self._state = state.VCubeState(gone=[0] * nodes, proven=[0] * nodes)
 
-    def _save(self, table: Table, key: object, value: object, out: CubeOutbox) -> None:
+    def _save(self, table: Table, key: object, value: object, out: VCubeOutbox) -> None:
         if self._durable:
             out.saves.append((table.name, key, value))
 
     # ---- retention and eviction -----------------------------------------------------------------
 
-    def _pass_time(self, now_us: int, out: CubeOutbox) -> None:
+    def _pass_time(self, now_us: int, out: VCubeOutbox) -> None:
         """Advance the age clock by the elapsed time, or by 0 if the system clock was set back."""
         if now_us >= self._state.now_us:
             self._state.age_us += now_us - self._state.now_us
@@ -84,7 +84,7 @@ class Retention(Dissemination):
         self._state.now_us = now_us
         self._forget(out)
 
-    def _forget(self, out: CubeOutbox) -> None:
+    def _forget(self, out: VCubeOutbox) -> None:
         gone, last_us = self._state.gone, self._state.age_us - self._keep_us
         last: dict[int, VCubeMessage] = {}
         while self._state.ages and self._state.ages[0][0] <= last_us:
@@ -103,30 +103,30 @@ class Retention(Dissemination):
             for origin, message in last.items():
                 self._save(state.LAST, origin, message, out)
 
-    def _on_kept(self, copy: Copy, out: CubeOutbox) -> None:
+    def _on_kept(self, copy: Copy, out: VCubeOutbox) -> None:
         origin, seq = id = copy.message.id
         self._state.proven[origin] = max(seq, self._state.proven[origin])
         self._kept[id] = copy
         self._save(state.MESSAGES, id, copy.message, out)
         self._save(state.HEIGHTS, id, copy.height, out)
 
-    def _keep_late(self, now_us: int, message: VCubeMessage, out: CubeOutbox) -> Copy:
+    def _keep_late(self, now_us: int, message: VCubeMessage, out: VCubeOutbox) -> Copy:
         self._date([message.id])
         return super()._keep_late(now_us, message, out)
 
-    def _raise(self, copy: Copy, height: int, out: CubeOutbox) -> None:
+    def _raise(self, copy: Copy, height: int, out: VCubeOutbox) -> None:
         super()._raise(copy, height, out)
         if self._keep_us:
             self._save(state.HEIGHTS, copy.message.id, height, out)
 
-    def _on_delivered(self, messages: Sequence[VCubeMessage], out: CubeOutbox) -> None:
+    def _on_delivered(self, messages: Sequence[VCubeMessage], out: VCubeOutbox) -> None:
         self._date(message.id for message in messages)
         if self._durable:
             for message in messages:
                 origin, seq = message.id
                 out.saves += [(state.CLOCK.name, origin, seq), (state.NEW_CAUSES.name, origin, seq)]
 
-    def _on_own_broadcast(self, message: VCubeMessage, out: CubeOutbox) -> None:
+    def _on_own_broadcast(self, message: VCubeMessage, out: VCubeOutbox) -> None:
         me, seq = message.id
         self._date([message.id])
         self._save(state.CLOCK, me, seq, out)
@@ -139,13 +139,13 @@ class Retention(Dissemination):
 
     # ---- asking and answering -------------------------------------------------------------------
 
-    def _ask(self, peer: int, out: CubeOutbox) -> None:
+    def _ask(self, peer: int, out: VCubeOutbox) -> None:
         if peer != self._state.asked:
             self._state.to_ask[peer] = None
         if self._state.asked == NO_NODE:
             self._ask_next(out)
 
-    def _ask_next(self, out: CubeOutbox) -> None:
+    def _ask_next(self, out: VCubeOutbox) -> None:
         self._state.asked = next(iter(self._state.to_ask), NO_NODE)
         if self._state.asked != NO_NODE:
             del self._state.to_ask[self._state.asked]
@@ -153,14 +153,14 @@ class Retention(Dissemination):
             self._state.awaited.add(self._state.asked)
             out.sends.append((self._state.asked, frames.Ask(tuple(self._clock[: self._nodes]))))
 
-    def _ask_no_more(self, peer: int, out: CubeOutbox) -> None:
+    def _ask_no_more(self, peer: int, out: VCubeOutbox) -> None:
         self._state.to_ask.pop(peer, None)
         self._state.has_asked.discard(peer)
         self._state.awaited.discard(peer)
         if peer == self._state.asked:
             self._ask_next(out)
 
-    def _on_ask(self, source: int, ask: frames.Ask, out: CubeOutbox) -> None:
+    def _on_ask(self, source: int, ask: frames.Ask, out: VCubeOutbox) -> None:
         clock, peer_clock = self._clock, ask.clock
         lacking = [copy.message for id, copy in self._kept.items() if id[1] > peer_clock[id[0]]]
         if self._proofs is not None:
@@ -204,7 +204,7 @@ class Retention(Dissemination):
             self._state.known_totals[source] = total
         return has_more
 
-    def _on_answer(self, source: int, answer: frames.Answer, out: CubeOutbox) -> None:
+    def _on_answer(self, source: int, answer: frames.Answer, out: VCubeOutbox) -> None:
         if source not in self._state.awaited:
             # No `Ask` is open. An earlier incarnation may have asked, or this one before the
             # detector reported the peer down. An honest peer cannot know that: do not refuse it.
@@ -226,11 +226,11 @@ class Retention(Dissemination):
         """
         return self._proofs is None or not any(map(gt, gone, self._state.proven))
 
-    def _on_known(self, source: int, known: frames.Known, out: CubeOutbox) -> None:
+    def _on_known(self, source: int, known: frames.Known, out: VCubeOutbox) -> None:
         if known.seq > self._clock[self._self]:
             self._find_out(out)
 
-    def _find_out(self, out: CubeOutbox) -> None:
+    def _find_out(self, out: VCubeOutbox) -> None:
         """Note that this node lost its state: a peer knows messages of it that it does not. It
         still receives and forwards, and handles these messages like those of another origin."""
         if not self._state.is_forgetful:
@@ -238,7 +238,7 @@ class Retention(Dissemination):
             self._state.is_forgetful = True
             self._save(state.FORGETFUL, self._self, True, out)
 
-    def _refuse_second(self, message: VCubeMessage, out: CubeOutbox) -> None:
+    def _refuse_second(self, message: VCubeMessage, out: VCubeOutbox) -> None:
         self.refused += 1
         origin, seq = message.id
         if origin == self._self:
@@ -252,7 +252,7 @@ class Retention(Dissemination):
 
     # ---- timeouts -------------------------------------------------------------------------------
 
-    def _watch(self, now_us: int, out: CubeOutbox) -> None:
+    def _watch(self, now_us: int, out: VCubeOutbox) -> None:
         """Set the `ASK` timer if a message is pending, an `Ask` is open or messages were gained."""
         if self._state.is_watching:
             return
@@ -261,7 +261,7 @@ class Retention(Dissemination):
             self._state.watched = self._state.asked, next(iter(self._pending), None)
             out.timers.append((ASK, now_us + self._keep_us))
 
-    def _look_after(self, now_us: int, out: CubeOutbox) -> None:
+    def _look_after(self, now_us: int, out: VCubeOutbox) -> None:
         """Ask the next peer if the last one timed out; ask about a message pending for too long."""
         self._state.is_watching = False
         asked, oldest = self._state.watched
@@ -273,7 +273,7 @@ class Retention(Dissemination):
             self._ask_about(oldest, out)
         self._watch(now_us, out)
 
-    def _ask_all(self, out: CubeOutbox) -> None:
+    def _ask_all(self, out: VCubeOutbox) -> None:
         """Ask all live peers. An `Ask` holds this node's version vector, so a peer that has less
         asks in return.
 
@@ -287,7 +287,7 @@ class Retention(Dissemination):
         if self._state.asked == NO_NODE:
             self._ask_next(out)
 
-    def _ask_about(self, id: Entry, out: CubeOutbox) -> None:
+    def _ask_about(self, id: Entry, out: VCubeOutbox) -> None:
         """Ask the message's origin, which delivered all causes; on later tries, the next peers."""
         for _ in range(self._nodes):
             peer = (id[0] + self._state.tries) % self._nodes
@@ -298,7 +298,7 @@ class Retention(Dissemination):
 
     # ---- skipping -------------------------------------------------------------------------------
 
-    def _skip(self, gone: Sequence[int], out: CubeOutbox) -> None:
+    def _skip(self, gone: Sequence[int], out: VCubeOutbox) -> None:
         """Skip all undelivered messages of the closed set `gone`."""
         clock, lost, count = self._clock, list[Entry](), 0
         for origin, last in enumerate(gone):
@@ -322,14 +322,14 @@ class Retention(Dissemination):
                 self._save(state.GONE, origin, last, out)
         self._go_on(out)
 
-    def _note_missed(self, origin: int, first: int, last: int, out: CubeOutbox) -> None:
+    def _note_missed(self, origin: int, first: int, last: int, out: VCubeOutbox) -> None:
         spans = self._state.missed.get(origin, ())
         if spans and spans[-1][1] == first - 1:
             first, spans = spans[-1][0], spans[:-1]
         self._state.missed[origin] = (*spans, (first, last))[-SPANS_MAX:]
         self._save(state.MISSED, origin, self._state.missed[origin], out)
 
-    def _go_on(self, out: CubeOutbox) -> None:
+    def _go_on(self, out: VCubeOutbox) -> None:
         """Deliver and forward the messages that waited only for skipped ones."""
         copies = list(self._pending.values())
         held = [copy for copy in copies if copy.postponed]
@@ -362,7 +362,7 @@ class Retention(Dissemination):
     def _mark_early(self) -> None:
         self._early.clear()
         for origin, seq in sorted(self._pending):
-            if not self._has_passed((origin, seq - 1)):
+            if not self._is_gap_free((origin, seq - 1)):
                 self._early.add((origin, seq))
 
     # ---- recovery -------------------------------------------------------------------------------

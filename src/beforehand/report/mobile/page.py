@@ -118,7 +118,7 @@ def _sections(cells: CellResults, judged: Sequence[Judged]) -> Iterator[Section]
     if figures := report_figures(cells):
         yield Section("The technical report", figures=figures)
     if (table := _mac_table(cells)) is not None:
-        yield Section("What the MAC is worth", MACS, (table,))
+        yield Section("The effect of the MAC", MACS, (table,))
 
 
 def _runs_table(cells: CellResults) -> Table:

@@ -24,7 +24,7 @@ from beforehand.report.opportunistic.material import Material
 from beforehand.report.opportunistic.measured import RunGroup
 from beforehand.report.opportunistic.tables import METRICS, name_group
 
-# Limits, because a phone draws every mark; more marks could not be axis_text apart.
+# Limits, because a phone draws every mark; more marks could not be distinguished.
 PRESENCE_NODES_MAX = 150
 SCATTER_ROWS_MAX = 2000
 LINE_ROWS_MAX = 1000
@@ -105,7 +105,7 @@ def cdf_figures(material: Material) -> tuple[Figure, ...]:
             table, of = _up_to_reach(material, table, axis["end_us"]), "possible receptions"
             caption += "Each line levels off at the reach. "
         caption += f"{axis_text}Choose lines in the legend."
-        caption += tell_rest(material, table["lifetime"].nunique())
+        caption += count_rest(material, table["lifetime"].nunique())
         chart = cdf_chart(table, title=METRICS[metric], of=of, **axis)
         title = _title(material, "cdf", letter, f"{METRICS[metric]}, cumulated")
         figures.append(Figure(f"cdf-{metric}", title, caption, chart, table))
@@ -115,7 +115,7 @@ def cdf_figures(material: Material) -> tuple[Figure, ...]:
 def _cdf_table(material: Material, metric: str) -> pd.DataFrame:
     quantiles = material.quantiles
     parts = []
-    for group in _told_apart(material):
+    for group in _distinct_groups(material):
         chosen = quantiles[
             (quantiles["run"] == group.first_run) & (quantiles["metric"] == metric)
         ].sort_values("share")
@@ -124,10 +124,10 @@ def _cdf_table(material: Material, metric: str) -> pd.DataFrame:
             parts.append(chosen.assign(lifetime=name_group(group), origin="ours"))
     if not parts:
         return pd.DataFrame()
-    for said in material.paper.quantiles if material.paper else ():
-        if said.claim.metric == metric and said.lifetime_us in material.by_lifetime:
-            row = {"value_us": said.limit_us, "share": said.claim.published, "origin": "published"}
-            name = name_group(material.by_lifetime[said.lifetime_us])
+    for fact in material.paper.quantiles if material.paper else ():
+        if fact.claim.metric == metric and fact.lifetime_us in material.by_lifetime:
+            row = {"value_us": fact.limit_us, "share": fact.claim.published, "origin": "published"}
+            name = name_group(material.by_lifetime[fact.lifetime_us])
             parts.append(pd.DataFrame([{**row, "lifetime": name}]))
     return pd.concat(parts)[["lifetime", "origin", "share", "value_us"]]
 
@@ -149,7 +149,7 @@ def _up_to_reach(material: Material, table: pd.DataFrame, end_us: int) -> pd.Dat
     return in_order.drop(columns="rank").astype({"value_us": "int64"})
 
 
-def _told_apart(material: Material) -> tuple[RunGroup, ...]:
+def _distinct_groups(material: Material) -> tuple[RunGroup, ...]:
     """Return at most as many groups as there are colours."""
     groups = material.groups
     if len(groups) > len(PALETTE) and material.points.empty:
@@ -157,7 +157,7 @@ def _told_apart(material: Material) -> tuple[RunGroup, ...]:
     return groups[: len(PALETTE)]
 
 
-def tell_rest(material: Material, shown: int) -> str:
+def count_rest(material: Material, shown: int) -> str:
     """Return the caption's note on protocols and lifetimes that the figure leaves out."""
     more = len(material.groups) - shown
     return f" {more} more {'is' if more == 1 else 'are'} not shown." if more > 0 else ""
@@ -198,13 +198,15 @@ def meeting_figures(material: Material) -> tuple[Figure, ...]:
     """Draw the CDFs of contact durations and inter-contact times."""
     meetings = read_frame(material.directory, "meetings")
     figures = []
-    for metric, (words, of, said) in MEETINGS.items():
+    for metric, (words, of, sentence) in MEETINGS.items():
         table = meetings.loc[meetings["metric"] == metric, ["share", "value_us"]]
         if table.empty:
             continue
         axis, axis_text = _value_axis(table, None, "")
         middle_us = table.loc[table["share"] >= 0.5, "value_us"].min()
-        caption = f"{said} Half of them take at most {show_time(middle_us)}. {axis_text}".rstrip()
+        caption = (
+            f"{sentence} Half of them take at most {show_time(middle_us)}. {axis_text}".rstrip()
+        )
         chart = share_chart(table, title=words, of=of, **axis)
         figures.append(Figure(f"meetings-{metric}", f"{words}, cumulated", caption, chart, table))
     return tuple(figures)
@@ -228,7 +230,7 @@ def buffer_figures(material: Material) -> tuple[Figure, ...]:
         return ()
     most = show_count(table["value"].max())
     caption = f"Messages that node {_name(material, node)} keeps to pass them on: at most {most}."
-    caption += tell_rest(material, len(groups))
+    caption += count_rest(material, len(groups))
     chart = registry_chart(table, of="Messages")
     return (Figure("buffer", "Buffer occupancy over time", caption, chart, table),)
 

@@ -12,7 +12,7 @@ from beforehand.report.charts import PALETTE, hops_chart
 from beforehand.report.content import Cell, Figure, Section, Table
 from beforehand.report.datasets import read_frame
 from beforehand.report.notation import show_count, show_plain, show_ratio
-from beforehand.report.opportunistic.figures import tell_rest
+from beforehand.report.opportunistic.figures import count_rest
 from beforehand.report.opportunistic.material import Material
 from beforehand.report.opportunistic.measured import RunGroup
 from beforehand.report.opportunistic.tables import GROUP_HEAD, interval_note, name_group
@@ -88,5 +88,5 @@ def _figure(
     columns = ["line", "hops", "receptions", "share"]
     table = pd.concat(parts)[columns] if parts else pd.DataFrame(columns=columns)
     caption = "The share of receptions after each number of hops, in the run of the lowest seed."
-    caption += tell_rest(material, table["line"].nunique())
+    caption += count_rest(material, table["line"].nunique())
     return Figure("hop-shares", "Hops of a message", caption, hops_chart(table), table)

@@ -185,7 +185,7 @@ def _scenario_section(material: Material) -> Section:
         )
     if mended := {kind: count for kind, count in scenario.changes.items() if count}:
         listed = ", ".join(f"{kind.replace('_', ' ')} {n:,}" for kind, n in sorted(mended.items()))
-        prose.append(f"Mended in the mobility trace before the first run: {listed}.")
+        prose.append(f"Repairs of the mobility trace before the first run: {listed}.")
     tables = [*_trace_tables(material), *_parameter_tables(scenario.parameters, scenario.versions)]
     return Section("What was run", tuple(prose), tuple(tables))
 

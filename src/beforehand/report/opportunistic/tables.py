@@ -272,12 +272,15 @@ def trace_table(ours: Mapping[str, float], paper: Paper | None) -> Table:
     rows, data = [], []
     for quantity, name in TRACE_QUANTITIES.items():
         show = show_count if quantity in COUNTS_OF_A_TRACE else show_time
-        theirs = published.get(quantity)
+        published_value = published.get(quantity)
         row = [Cell(name), Cell(show(ours[quantity]))]
-        if theirs is not None:
-            row += [Cell(show(theirs)), Cell(show_difference(ours[quantity], theirs))]
+        if published_value is not None:
+            row += [
+                Cell(show(published_value)),
+                Cell(show_difference(ours[quantity], published_value)),
+            ]
         rows.append(tuple(row))
-        data.append({"quantity": quantity, "ours": ours[quantity], "published": theirs})
+        data.append({"quantity": quantity, "ours": ours[quantity], "published": published_value})
     beside = ("Ours", "Published", "Difference") if paper else ("Value",)
     number = paper.tables["trace"] if paper else ""
     frame = pd.DataFrame(data).dropna(axis="columns", how="all")

@@ -155,7 +155,9 @@ def node_figures(overlay: OverlayResults, nodes: int) -> tuple[Figure, ...]:
         width = next((w for w in WIDTHS if most / w <= BARS_MAX), WIDTHS[-1])
         tables = [_spread(found, name, width) for name, found in groups.items()]
         table = pd.concat(tables, ignore_index=True)
-        grouped = "" if width == 1 else f" A point stands for {width} values, from its place on."
+        grouped = (
+            "" if width == 1 else f" Each point covers {width} values, beginning with its own."
+        )
         caption = f"{nodes} nodes, each by the most that it had in a run.{grouped} {BARS}"
         chart = line_chart(table, "value", alt.X("value:Q", title=axis), "Nodes")
         figures.append(Figure(slug, title, caption, chart, table))

@@ -22,15 +22,15 @@ def statement_table(overlay: OverlayResults) -> Table | None:
     for claim in statements():
         if claim.published is None or not _answers(overlay, claim.runs):
             continue
-        ours, theirs = STATEMENTS[claim.key](overlay), claim.published
+        ours, published_value = STATEMENTS[claim.key](overlay), claim.published
         difference = (
-            f"{ours - theirs:+.1f} pt".replace("-", "−")
+            f"{ours - published_value:+.1f} pt".replace("-", "−")
             if claim.unit == "%"
-            else show_difference(ours, theirs)
+            else show_difference(ours, published_value)
         )
-        values = (Cell(f"{value:.3g} {claim.unit}".strip()) for value in (ours, theirs))
+        values = (Cell(f"{value:.3g} {claim.unit}".strip()) for value in (ours, published_value))
         rows.append((Cell(claim.text), Cell(claim.figure), *values, Cell(difference)))
-        data.append((claim.key, claim.figure, ours, theirs, claim.unit))
+        data.append((claim.key, claim.figure, ours, published_value, claim.unit))
     if not rows:
         return None
     head = ("What", "Figure", "Ours", "Published", "Difference")

@@ -61,8 +61,8 @@ def packet_table(overlay: OverlayResults, published: Published) -> Table:
         counts = []
         for system in ("plain", "aggregated"):
             ours = overlay.of(system, nodes)["packets"].tolist()
-            theirs = float(rows[nodes][system]) if nodes in rows else None
-            counts.append(_count_cell(ours, theirs))
+            published_value = float(rows[nodes][system]) if nodes in rows else None
+            counts.append(_count_cell(ours, published_value))
         shown.append((Cell(str(nodes)), *counts, reduction.share_cell(), packed.share_cell()))
     head = ("Nodes", "Without aggregation", "With", "Reduction", "With several messages")
     return Table(
@@ -76,12 +76,12 @@ def packet_table(overlay: OverlayResults, published: Published) -> Table:
     )
 
 
-def _count_cell(values: Sequence[float], theirs: float | None) -> Cell:
+def _count_cell(values: Sequence[float], published_value: float | None) -> Cell:
     ours, spread = fmean(values), show_spread(values, "{:,.0f}")
-    if theirs is None:
+    if published_value is None:
         return Cell(show_count(ours), spread=spread)
-    difference = show_difference(ours, theirs)
-    return Cell(show_count(ours), show_count(theirs), difference, spread=spread)
+    difference = show_difference(ours, published_value)
+    return Cell(show_count(ours), show_count(published_value), difference, spread=spread)
 
 
 def _outside(claims: Sequence[Found]) -> tuple[str, ...]:
@@ -106,9 +106,9 @@ def per_packet_table(overlay: OverlayResults, published: Published, nodes: int) 
         name, least, most = _range_of(row)
         for quantity, of in (("of_all", 1), ("of_packed", 2)):
             if least >= of:
-                theirs = number(row[quantity]) if nodes == FOCUS else None
+                published_value = number(row[quantity]) if nodes == FOCUS else None
                 values = packets.shares(least, most, of=of)
-                claims.append(Found(name, quantity, values, claim.about(theirs)))
+                claims.append(Found(name, quantity, values, claim.about(published_value)))
     head = ("Messages", "Of all packets", "Of those with several")
     title = f"Table 2: messages per packet, {nodes} nodes"
     return _range_table("table-2", title, head, claims, ("of_all", "of_packed"))
@@ -120,9 +120,9 @@ def size_table(overlay: OverlayResults, published: Published, nodes: int) -> Tab
     for row in published.table("sizes"):
         name, least, most = _range_of(row)
         for system in ("plain", "aggregated"):
-            theirs = number(row[system]) if nodes == FOCUS else None
+            published_value = number(row[system]) if nodes == FOCUS else None
             values = overlay.histogram("size", system, nodes).shares(least, most)
-            claims.append(Found(name, system, values, claim.about(theirs)))
+            claims.append(Found(name, system, values, claim.about(published_value)))
     head = ("Bytes", "Without aggregation", "With")
     title = f"Table 3: sizes of the packets, {nodes} nodes"
     return _range_table("table-3", title, head, claims, ("plain", "aggregated"))
@@ -133,9 +133,9 @@ def cause_table(overlay: OverlayResults, published: Published, nodes: int) -> Ta
     claim, claims = find_claim("vcube", "causes"), []
     for row in published.table("causes"):
         name, least, most = _range_of(row)
-        theirs = number(row["share"]) if nodes == FOCUS else None
+        published_value = number(row["share"]) if nodes == FOCUS else None
         values = overlay.histogram("causes", "aggregated", nodes).shares(least, most)
-        claims.append(Found(name, "share", values, claim.about(theirs)))
+        claims.append(Found(name, "share", values, claim.about(published_value)))
     title = f"Causes that a message carries, {nodes} nodes"
     return _range_table("causes", title, ("Causes", "Messages"), claims, ("share",))
 

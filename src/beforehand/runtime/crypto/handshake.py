@@ -1,18 +1,18 @@
 """The handshake between two members of a group, and the AEAD that protects their connection.
 
-This module does no I/O. The dialer sends first. The listener sends nothing until the dialer has
-proven that it holds the group secret:
+This module does no I/O. Link version 2:
 
-    dialer    hello: magic, version, ephemeral X25519 key, a tag keyed with the group secret
-    listener  hello: the same, its tag over both hellos; then its encrypted introduction
-    dialer    its encrypted introduction
+    listener  cookie: 32 fresh random bytes, to everyone that connects
+    dialer    hello: Noise NNpsk0, first message                               48 bytes
+    listener  answer: its second message, with the encrypted introduction     688 bytes
+    dialer    its encrypted introduction, as the first record
 
-An introduction is a name, an Ed25519 public key, and a signature with that key over both hellos,
-the role (dialer or listener) and the name. The AEAD keys are derived from:
+The pre-shared key is derived from the group's name and secret. The prologue contains the cookie, so
+a recorded hello opens at no other connection. A listener that cannot open the hello sends nothing.
 
-- both ephemeral keys: a secret that is stolen later decrypts no recorded traffic;
-- the group's name and secret: only members can take part;
-- both hellos: the two ends have seen the same handshake.
+An introduction is a name, an Ed25519 public key, and a signature with that key over the handshake
+hash, the role (dialer or listener) and the name. The hash covers the cookie, both ephemeral keys
+and, for the dialer's signature, the listener's introduction. All introductions have one length.
 
 Each direction has its own key, and the nonce is the record number. A record that was altered,
 dropped, duplicated or reordered fails to decrypt. docs/security.md states the resulting guarantees.
@@ -21,38 +21,50 @@ dropped, duplicated or reordered fails to decrypt. docs/security.md states the r
 from __future__ import annotations
 
 import hashlib
-import hmac
 import secrets
 
 import msgspec
-from nacl import bindings
-from nacl.exceptions import CryptoError
 
 from beforehand.runtime.crypto.keys import (
     PUBLIC_BYTES,
     SIGNATURE_BYTES,
     GroupKey,
+    GroupSecret,
     MemberKey,
     flaw_of_name,
+)
+from beforehand.runtime.crypto.noise import (
+    KEY_BYTES,
+    TAG_BYTES,
+    DecryptError,
+    NNpsk0,
+    decrypt,
+    encrypt,
+    rekey,
 )
 from beforehand.runtime.crypto.trust import is_signed
 from beforehand.runtime.transport.disconnects import Refused
 
-MAGIC = b"bfh\n"
-VERSION = 1
-EPHEMERAL_BYTES = 32
-HELLO_TAG_BYTES = 16
-HELLO_BYTES = len(MAGIC) + 1 + EPHEMERAL_BYTES + HELLO_TAG_BYTES
-SEAL_BYTES = 16
+PROLOGUE = b"beforehand link 2"
+SIGNED_PREFIX = b"beforehand link 2\n"
+FIRST_VERSION = b"bfh\n"
+"""The start of a hello of link version 1, in which the dialer sent first."""
+COOKIE_BYTES = 32
+HELLO_BYTES = KEY_BYTES + TAG_BYTES
+INTRODUCTION_BYTES = 640
+"""A name of 128 characters takes up to 512 bytes; key, signature and lengths the rest."""
+ANSWER_BYTES = KEY_BYTES + INTRODUCTION_BYTES + TAG_BYTES
+SEAL_BYTES = TAG_BYTES
 """Bytes that the AEAD tag adds to a record."""
 REKEY_RECORDS = 1 << 20
 """Records after which a direction derives a new key. The nonce counter itself would last for 2⁶⁴
 records."""
-SIGNED_PREFIX = b"beforehand link 1\n"
+SIZE_BYTES = 2
+ROTATED = b"rotated"
+"""An answer instead of an introduction: the dialer's secret has ended."""
+SECRET_ENDED = "the group has another secret since a rotation, and ours has ended"
 
 _encode = msgspec.msgpack.encode
-_seal = bindings.crypto_aead_chacha20poly1305_ietf_encrypt
-_open = bindings.crypto_aead_chacha20poly1305_ietf_decrypt
 
 
 class Introduction(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -88,8 +100,7 @@ class Sealer:
 
     def seal(self, content: bytes) -> bytes:
         """Encrypt the next record."""
-        nonce = self._count.to_bytes(12, "little")
-        sealed = _seal(content, None, nonce, self._key)
+        sealed = encrypt(self._key, self._count, None, content)
         self._key, self._count = _next(self._key, self._count)
         return sealed
 
@@ -105,13 +116,10 @@ class Opener:
 
         Raise `Refused` unless it is exactly the record that the peer encrypted next.
         """
-        nonce = self._count.to_bytes(12, "little")
-        if len(sealed) < SEAL_BYTES:
-            raise Refused("altered", f"a record of {len(sealed)} bytes is none")
         try:
-            content = _open(sealed, None, nonce, self._key)
-        except CryptoError as error:
-            problem = f"record {self._count} does not open: altered, left out or out of order"
+            content = decrypt(self._key, self._count, None, sealed)
+        except DecryptError as error:
+            problem = f"record {self._count} failed to decrypt: altered, missing or out of order"
             raise Refused("altered", problem) from error
         self._key, self._count = _next(self._key, self._count)
         return content
@@ -120,102 +128,185 @@ class Opener:
 def _next(key: bytes, count: int) -> tuple[bytes, int]:
     """Return key and counter of the next record, with a new key every REKEY_RECORDS."""
     count += 1
-    return (key if count % REKEY_RECORDS else derive(key, b"next key")), count
+    return (key if count % REKEY_RECORDS else rekey(key)), count
 
 
 class Handshake:
-    """One end of one connection, from the hello to the verified introduction of the peer.
+    """One end of one connection: the identity of this end, and the check of the peer's.
 
-    Use each object for one connection, and call its methods in the order of the module docstring.
+    `DialerHandshake` and `ListenerHandshake` have the messages. Use each object for one connection.
     """
 
-    def __init__(self, key: GroupKey, name: str, member: MemberKey, *, is_dialer: bool) -> None:
-        self.is_dialer = is_dialer
-        self._name, self._member = name, member
-        group = key.name.encode()
-        self._hello_key = derive(key.secret, b"greeting", group)
-        self._sealing_key = derive(key.secret, b"sealing", group)
-        self._ephemeral = secrets.token_bytes(EPHEMERAL_BYTES)
-        self._transcript = b""
-        self.hello = b""
-        """The hello that this end sends. A listener has one only after `on_hello`."""
-        if is_dialer:
-            self.hello = self._make_hello(b"")
+    secret: GroupSecret
+    """The secret of this connection. A listener knows it after the hello."""
+    role: bytes
+    """The role of this end, which its signature covers."""
+    peer_role: bytes
 
-    def on_hello(self, hello: bytes) -> tuple[Sealer, Opener]:
-        """Check the peer's hello and return the AEAD states for sending and receiving.
+    def __init__(self, key: GroupKey, name: str, member: MemberKey) -> None:
+        self._key, self._name, self._member = key, name, member
 
-        Raise `Refused` unless the hello was made with the group's secret and for this connection.
-        """
-        check_magic(hello)
-        content = hello[:-HELLO_TAG_BYTES]
-        # The listener's tag covers the dialer's hello, so its hello is valid on this connection
-        # only.
-        before = self.hello if self.is_dialer else b""
-        tag = self._tag(not self.is_dialer, before, content)
-        if len(hello) != HELLO_BYTES or not hmac.compare_digest(hello[len(content) :], tag):
-            problem = "its hello has another secret: another group, or one before a rotation"
-            raise Refused("wrong_key", problem, hint="does it have the group's current key?")
-        if not self.is_dialer:
-            self.hello = self._make_hello(hello)
-        first, second = (self.hello, hello) if self.is_dialer else (hello, self.hello)
-        self._transcript = first + second
-        try:
-            shared = bindings.crypto_scalarmult(self._ephemeral, content[-EPHEMERAL_BYTES:])
-        except (CryptoError, RuntimeError) as error:
-            raise Refused("altered", "its ephemeral key is not valid") from error
-        self._ephemeral = b""
-        root = derive(self._sealing_key, b"root", shared, self._transcript)
-        dialer, listener = derive(root, b"dialer"), derive(root, b"listener")
-        own, other = (dialer, listener) if self.is_dialer else (listener, dialer)
-        return Sealer(own), Opener(other)
+    def _begin(self, secret: GroupSecret, cookie: bytes) -> NNpsk0:
+        """Return the state of the Noise handshake under one secret of the group."""
+        psk = derive(secret.secret, b"link", self._key.name.encode())
+        return NNpsk0(psk, PROLOGUE + cookie)
 
-    def introduction(self) -> bytes:
-        """Return our signed introduction, not yet encrypted."""
-        signature = self._member.sign(self._signed(self._name, self.is_dialer))
-        return _encode(Introduction(self._name, self._member.public, signature))
+    def _introduce(self, hash_: bytes) -> bytes:
+        """Return our padded introduction, not yet encrypted."""
+        signature = self._member.sign(_signed(hash_, self.role, self._name))
+        return pad(_encode(Introduction(self._name, self._member.public, signature)))
 
-    def on_introduction(self, content: bytes) -> Introduction:
-        """Return the peer's introduction after checking it.
+    def _check(self, content: bytes, hash_: bytes) -> Introduction:
+        """Return the peer's introduction.
 
         Raise `Refused` unless it is well-formed and signed for this connection and the peer's role.
         """
         try:
-            found = _decode_introduction(content)
+            found = _decode_introduction(unpad(content))
         except (msgspec.MsgspecError, ValueError) as error:  # ValueError: not UTF-8
             raise Refused("malformed", f"not an introduction: {error}") from error
         if flaw := flaw_of_name(found.name):
             raise Refused("malformed", f"not an introduction: {flaw}")
         if len(found.public) != PUBLIC_BYTES or len(found.signature) != SIGNATURE_BYTES:
             raise Refused("malformed", "not an introduction: a key or signature of another length")
-        signed = self._signed(found.name, not self.is_dialer)
+        signed = _signed(hash_, self.peer_role, found.name)
         if not is_signed(found.public, signed, found.signature):
             raise Refused("forged", f"it does not hold the key that it presents as `{found.name}`")
         return found
 
-    def _make_hello(self, before: bytes) -> bytes:
-        """Return our hello; `before` is the peer's hello that it answers, or empty."""
-        content = MAGIC + bytes([VERSION]) + bindings.crypto_scalarmult_base(self._ephemeral)
-        return content + self._tag(self.is_dialer, before, content)
 
-    def _tag(self, is_dialer: bool, before: bytes, content: bytes) -> bytes:
-        """Return the tag by which the sender of a hello proves that it holds the secret."""
-        role = b"dialer" if is_dialer else b"listener"
-        return derive(self._hello_key, role, before, content)[:HELLO_TAG_BYTES]
+class DialerHandshake(Handshake):
+    """The dialer's end: `on_cookie`, `on_answer`, `introduction`."""
 
-    def _signed(self, name: str, is_dialer: bool) -> bytes:
-        """Return the bytes that an introduction's signature covers."""
-        role = b"dialer\n" if is_dialer else b"listener\n"
-        return SIGNED_PREFIX + role + self._transcript + name.encode()
+    role, peer_role = b"dialer", b"listener"
+
+    def __init__(
+        self, key: GroupKey, name: str, member: MemberKey, secret: GroupSecret | None = None
+    ) -> None:
+        """secret: which secret of the key to use; the newest by default."""
+        super().__init__(key, name, member)
+        self.secret = secret or key.newest
+
+    def on_cookie(self, cookie: bytes) -> bytes:
+        """Return the hello for this cookie."""
+        self._noise = self._begin(self.secret, cookie)
+        return self._noise.send_tokens() + self._noise.seal_payload(b"")
+
+    def on_answer(self, answer: bytes) -> tuple[Sealer, Opener]:
+        """Take the listener's answer and return the AEAD states for sending and receiving.
+
+        Raise `Refused` unless it was made for our hello with the group's secret, or if it says that
+        this secret has ended.
+        """
+        noise = self._noise
+        try:
+            noise.receive_tokens(answer[:KEY_BYTES])
+            self._hash = noise.hash
+            self._listeners = noise.open_payload(answer[KEY_BYTES:])
+        except DecryptError as error:
+            problem = "its answer was not made with the group's secret for this connection"
+            raise Refused("wrong_key", problem) from error
+        if self._listeners == pad(ROTATED):
+            raise Refused("rotated", SECRET_ENDED, hint="get the group's current key")
+        sending, receiving = noise.split()
+        return Sealer(sending), Opener(receiving)
+
+    def peer(self) -> Introduction:
+        """Return the listener's introduction, which its answer contained, after checking it."""
+        return self._check(self._listeners, self._hash)
+
+    def introduction(self) -> bytes:
+        """Return our padded introduction, not yet encrypted. It follows the listener's."""
+        return self._introduce(self._noise.hash)
 
 
-def check_magic(start: bytes) -> None:
-    """Raise `Refused` as soon as the first bytes received cannot begin a valid hello."""
-    if start[: len(MAGIC)] != MAGIC[: len(start)]:
-        raise Refused(
-            "no_key", "not a hello: another program, or a node without the group's secret"
-        )
-    version = start[len(MAGIC) : len(MAGIC) + 1]
-    if version and version[0] != VERSION:
-        problem = f"it uses version {version[0]} of the link protocol, this node uses {VERSION}"
-        raise Refused("another_version", problem, hint="update the older of the two")
+class ListenerHandshake(Handshake):
+    """The listener's end: `cookie`, `on_hello`, `on_introduction`."""
+
+    role, peer_role = b"listener", b"dialer"
+
+    def __init__(self, key: GroupKey, name: str, member: MemberKey, now_us: int) -> None:
+        """now_us: the time, which decides which secrets have ended."""
+        super().__init__(key, name, member)
+        self._now_us = now_us
+        self.cookie = secrets.token_bytes(COOKIE_BYTES)
+
+    def on_hello(self, hello: bytes) -> tuple[bytes, Sealer, Opener]:
+        """Return our answer and the AEAD states for sending and receiving.
+
+        Raise `LateMember` if it was made with a secret that has ended. Raise `Refused` unless it
+        was made with a secret of the group and for our cookie.
+        """
+        for secret in self._key.live(self._now_us):
+            if (noise := self._open_hello(secret, hello)) is not None:
+                self.secret = secret
+                return self._answer(noise)
+        for secret in self._key.ended(self._now_us):
+            if (noise := self._open_hello(secret, hello)) is not None:
+                raise LateMember(_tokens(noise) + noise.seal_payload(pad(ROTATED)))
+        raise _refusal(hello)
+
+    def _open_hello(self, secret: GroupSecret, hello: bytes) -> NNpsk0 | None:
+        """Return the state of the handshake if the hello was made with this secret."""
+        noise = self._begin(secret, self.cookie)
+        try:
+            noise.receive_tokens(hello[:KEY_BYTES])
+            noise.open_payload(hello[KEY_BYTES:])
+        except DecryptError:
+            return None
+        return noise
+
+    def _answer(self, noise: NNpsk0) -> tuple[bytes, Sealer, Opener]:
+        answer = _tokens(noise)
+        answer += noise.seal_payload(self._introduce(noise.hash))
+        self._hash = noise.hash
+        receiving, sending = noise.split()
+        return answer, Sealer(sending), Opener(receiving)
+
+    def on_introduction(self, content: bytes) -> Introduction:
+        """Return the dialer's introduction after checking it."""
+        return self._check(content, self._hash)
+
+
+class LateMember(Refused):
+    """The dialer has a secret that has ended; `answer` tells it so."""
+
+    def __init__(self, answer: bytes) -> None:
+        super().__init__("late_members", "it has a secret that has ended")
+        self.answer = answer
+
+
+def _tokens(noise: NNpsk0) -> bytes:
+    try:
+        return noise.send_tokens()
+    except DecryptError as error:
+        raise Refused("wrong_key", "its ephemeral key is not valid") from error
+
+
+def pad(content: bytes) -> bytes:
+    """Return the content with its length, in INTRODUCTION_BYTES."""
+    padded = len(content).to_bytes(SIZE_BYTES, "little") + content
+    return padded.ljust(INTRODUCTION_BYTES, b"\0")
+
+
+def unpad(padded: bytes) -> bytes:
+    """Return the content; raise `Refused` unless `pad` made these bytes."""
+    size = int.from_bytes(padded[:SIZE_BYTES], "little")
+    content = padded[SIZE_BYTES : SIZE_BYTES + size]
+    if pad(content) != padded:
+        raise Refused("malformed", "not an introduction: it is padded in another way")
+    return content
+
+
+def _signed(hash_: bytes, role: bytes, name: str) -> bytes:
+    """Return the bytes that an introduction's signature covers."""
+    return SIGNED_PREFIX + hash_ + role + b"\n" + name.encode()
+
+
+def _refusal(hello: bytes) -> Refused:
+    """Return why a hello does not open. Without the secret only version 1 can be recognised."""
+    if hello.startswith(FIRST_VERSION):
+        problem = "it uses version 1 of the link protocol, this node uses 2"
+        return Refused("another_version", problem, hint="update it")
+    problem = "its hello has another secret: another group, one before a rotation, or a replay"
+    return Refused("wrong_key", problem, hint="does it have the group's current key?")

@@ -8,6 +8,7 @@ import hashlib
 import os
 import secrets
 import stat
+import time
 from pathlib import Path
 
 import msgspec
@@ -22,7 +23,11 @@ SEED_BYTES = 32
 PUBLIC_BYTES = 32
 SIGNATURE_BYTES = 64
 
-FILE_VERSION = 1
+FILE_VERSION = 2
+"""Version 1 had one secret, and can be read."""
+SECRETS_MAX = 3
+"""Secrets that a key has: the newest, and those before it."""
+ID_BYTES = 4
 FILE_BYTES_MAX = 4096
 INVITE_PREFIX = "beforehand1-"
 CHECKSUM_BYTES = 6
@@ -43,26 +48,78 @@ def flaw_of_name(name: object) -> str:
     return ""
 
 
+class GroupSecret(msgspec.Struct, frozen=True):
+    """One secret of a group. A group has several while its members change to a new one."""
+
+    secret: bytes
+    made_us: int
+    """Time of making in microseconds, on the clock of the machine that made it."""
+    ends_us: int | None = None
+    """From this time on members refuse links under it; None for the newest secret."""
+
+    @property
+    def id(self) -> str:
+        """A short name that does not reveal the secret."""
+        return hashlib.blake2b(self.secret, digest_size=ID_BYTES, person=b"secret id").hexdigest()
+
+    def __repr__(self) -> str:
+        return f"GroupSecret({self.id}, made_us={self.made_us}, ends_us={self.ends_us})"
+
+
+class _SavedSecret(msgspec.Struct, forbid_unknown_fields=True):
+    id: str
+    secret: bytes
+    made_us: int
+    ends_us: int | None
+
+
 class _KeyFile(msgspec.Struct, forbid_unknown_fields=True):
+    beforehand_group_key: int
+    name: str
+    secrets: list[_SavedSecret]
+
+
+class _FirstKeyFile(msgspec.Struct, forbid_unknown_fields=True):
     beforehand_group_key: int
     name: str
     secret: bytes
 
 
-class GroupKey(msgspec.Struct, frozen=True):
-    """The name and the shared secret of a group.
+class _FileVersion(msgspec.Struct):
+    beforehand_group_key: int
 
-    Every process that holds the secret is a member: it can dial, be dialed, read and broadcast.
+
+class GroupKey(msgspec.Struct, frozen=True):
+    """The name and the shared secrets of a group.
+
+    Every process that holds the newest secret is a member: it can dial, be dialed, read and
+    broadcast. A holder of an older one is a member until that one ends.
     """
 
     name: str
     secret: bytes
+    """The newest secret."""
+    made_us: int = 0
+    older: tuple[GroupSecret, ...] = ()
+    """The secrets before it, the newest first."""
 
     def __post_init__(self) -> None:
         if flaw := flaw_of_name(self.name):
             raise InputError(f"no name for a group: {flaw}", hint="choose another name")
         if len(self.secret) != SECRET_BYTES:
             raise InputError(f"a secret has {SECRET_BYTES} bytes, not {len(self.secret)}")
+
+    @property
+    def newest(self) -> GroupSecret:
+        return GroupSecret(self.secret, self.made_us)
+
+    def live(self, now_us: int) -> list[GroupSecret]:
+        """Return the secrets that are valid at this time, the newest first."""
+        return [self.newest, *(old for old in self.older if (old.ends_us or 0) > now_us)]
+
+    def ended(self, now_us: int) -> list[GroupSecret]:
+        """Return the secrets that are known and have ended."""
+        return [old for old in self.older if (old.ends_us or 0) <= now_us]
 
     def __repr__(self) -> str:
         return f"GroupKey({self.name!r}, secret=<hidden>)"
@@ -75,18 +132,13 @@ class GroupKey(msgspec.Struct, frozen=True):
         """
         content = _read_private(path)
         try:
-            found = msgspec.json.decode(content, type=_KeyFile)
+            return _decode_file(content)
         except (msgspec.MsgspecError, ValueError) as error:  # ValueError: not UTF-8
             problem = f"not a group's key: {error}"
             raise InputError(problem, where=str(path), hint=NOT_A_KEY) from error
-        if found.beforehand_group_key != FILE_VERSION:
-            problem = f"a key file of version {found.beforehand_group_key}, not {FILE_VERSION}"
-            hint = "it was made by another version of beforehand: use that one, or a new key"
-            raise InputError(problem, where=str(path), hint=hint)
-        try:
-            return cls(found.name, found.secret)
         except InputError as error:
-            raise InputError(error.problem, where=str(path), hint=NOT_A_KEY) from error
+            hint = error.hint or NOT_A_KEY
+            raise InputError(error.problem, where=str(path), hint=hint) from error
 
     def write(self, path: Path, *, replace: bool = False) -> None:
         """Write the key file atomically, with mode 0600.
@@ -96,7 +148,11 @@ class GroupKey(msgspec.Struct, frozen=True):
         if not replace and os.path.lexists(path):
             hint = "choose another name; `beforehand group rotate` changes a key in its place"
             raise InputError("a file is there already", where=str(path), hint=hint)
-        content = msgspec.json.encode(_KeyFile(FILE_VERSION, self.name, self.secret)) + b"\n"
+        saved = [
+            _SavedSecret(one.id, one.secret, one.made_us, one.ends_us)
+            for one in (self.newest, *self.older)
+        ]
+        content = msgspec.json.encode(_KeyFile(FILE_VERSION, self.name, saved)) + b"\n"
         with replaced(path) as partial:
             # Create it with mode 0600: a chmod after writing would leave the secret readable
             # meanwhile.
@@ -107,8 +163,9 @@ class GroupKey(msgspec.Struct, frozen=True):
                 os.fsync(descriptor)
 
     def invite(self) -> str:
-        """Return name and secret as one word, to be passed on over a confidential channel."""
-        content = msgspec.msgpack.encode((self.name, self.secret))
+        """Return name and newest secret as one word, to be passed on over a confidential
+        channel."""
+        content = msgspec.msgpack.encode((self.name, self.secret, self.made_us))
         checked = content + _checksum(content)
         return INVITE_PREFIX + base64.urlsafe_b64encode(checked).decode().rstrip("=")
 
@@ -136,22 +193,33 @@ class GroupKey(msgspec.Struct, frozen=True):
             problem = "the invite was cut short, or has a typing error"
             raise InputError(problem, where="the invite", hint=hint)
         try:
-            name, secret = msgspec.msgpack.decode(content, type=tuple[str, bytes])
+            name, secret, made_us = msgspec.msgpack.decode(content, type=tuple[str, bytes, int])
         except (msgspec.MsgspecError, ValueError) as error:
             raise InputError("not an invite", where="the invite", hint=hint) from error
-        return cls(name, secret)
+        return cls(name, secret, made_us)
 
-    def rotate(self) -> GroupKey:
+    def rotate(self, overlap_us: int = 0, *, is_quiet: bool = False) -> GroupKey:
         """Return a key with the same name and a new secret.
 
-        A member that has only the old secret can no longer connect to members that use the new one.
+        overlap_us: how long members with the present secret are still accepted. Without an overlap
+            they are excluded at once.
+        is_quiet: forget the secrets that end now. Otherwise the key knows them, so that nodes can
+            tell a member that is late.
         """
-        return new_group(self.name)
+        new = new_group(self.name)
+        ends_us = new.made_us + overlap_us
+        older = [
+            GroupSecret(one.secret, one.made_us, min(one.ends_us or ends_us, ends_us))
+            for one in (self.newest, *self.older)
+        ]
+        if is_quiet:
+            older = [one for one in older if (one.ends_us or 0) > new.made_us]
+        return msgspec.structs.replace(new, older=tuple(older[: SECRETS_MAX - 1]))
 
 
 def new_group(name: str) -> GroupKey:
     """Return a key with a fresh random secret."""
-    return GroupKey(name, secrets.token_bytes(SECRET_BYTES))
+    return GroupKey(name, secrets.token_bytes(SECRET_BYTES), time.time_ns() // 1000)
 
 
 class MemberKey:
@@ -175,6 +243,30 @@ class MemberKey:
 def new_member() -> MemberKey:
     """Return a fresh random key pair."""
     return MemberKey(secrets.token_bytes(SEED_BYTES))
+
+
+def _decode_file(content: bytes) -> GroupKey:
+    """Return the key in the content of a key file; raise an error if it has none."""
+    version = msgspec.json.decode(content, type=_FileVersion).beforehand_group_key
+    if version == 1:
+        first = msgspec.json.decode(content, type=_FirstKeyFile)
+        return GroupKey(first.name, first.secret)
+    if version != FILE_VERSION:
+        problem = f"a key file of version {version}, not {FILE_VERSION}"
+        hint = "it was made by another version of beforehand: use that one, or a new key"
+        raise InputError(problem, hint=hint)
+    found = msgspec.json.decode(content, type=_KeyFile)
+    saved = [GroupSecret(one.secret, one.made_us, one.ends_us) for one in found.secrets]
+    if not 1 <= len(saved) <= SECRETS_MAX:
+        raise InputError(f"a key has 1 to {SECRETS_MAX} secrets, not {len(saved)}")
+    if [one.id for one in saved] != [one.id for one in found.secrets]:
+        raise InputError("a secret does not match its id: the file was changed")
+    newest, *older = saved
+    if newest.ends_us is not None or any(one.ends_us is None for one in older):
+        raise InputError("the first secret of a key has no end, and each of the others has one")
+    if any(len(one.secret) != SECRET_BYTES for one in older):
+        raise InputError(f"a secret has {SECRET_BYTES} bytes")
+    return GroupKey(found.name, newest.secret, newest.made_us, tuple(older))
 
 
 def _checksum(content: bytes) -> bytes:

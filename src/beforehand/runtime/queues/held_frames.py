@@ -12,7 +12,7 @@ from collections import deque
 from typing import Generic
 
 from beforehand.protocols.contract.base import FrameT
-from beforehand.protocols.vcube.frames import CubeFrame
+from beforehand.protocols.vcube.frames import VCubeFrame
 
 
 class HeldFrames(Generic[FrameT]):
@@ -51,7 +51,7 @@ class HeldFrames(Generic[FrameT]):
         return data
 
 
-class VCubeHeldFrames(HeldFrames[CubeFrame]):
+class VCubeHeldFrames(HeldFrames[VCubeFrame]):
     """An overlay link: received frames are held back while the application does not read.
 
     Such a node forwards nothing either. Peers must not rely on it for long, hence `held_since`.

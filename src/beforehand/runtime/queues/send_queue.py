@@ -10,7 +10,7 @@ from beforehand.errors import LocalError
 from beforehand.protocols.contract.base import FrameT
 from beforehand.protocols.contract.codec import Codec
 from beforehand.runtime.queues.held_frames import HeldFrames
-from beforehand.runtime.transport.records import FRAME_OVERHEAD
+from beforehand.runtime.transport.connection.records import FRAME_OVERHEAD
 
 OUT_FRAMES_MAX = 20_000
 """Frames that may wait for one peer. With one more, its link is cut (counter `slow`)."""

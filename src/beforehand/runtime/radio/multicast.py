@@ -112,7 +112,7 @@ def _open(segment: Segment) -> socket.socket:
     except OSError as error:
         opened.close()
         problem = f"no cell there: {error.strerror or error}"
-        hint = "is the interface the address of a network of this machine?"
+        hint = "give an address of this machine as the interface"
         where = f"{segment.cell} on {segment.interface}"
         raise InputError(problem, where=where, hint=hint) from error
     return opened

@@ -218,14 +218,14 @@ class EventLog:
     def _load(self) -> tuple[str, int]:
         """Load unfiled events and the roster; return the store's id and the first number."""
         rows = self._store.load((EVENTS, INCARNATION, ROSTER))
-        life = rows[INCARNATION.name]
-        if not life:
-            life = {"id": secrets.token_hex(8), "first": 0}
-            self._store.save([(INCARNATION.name, key, value) for key, value in life.items()])
+        incarnation = rows[INCARNATION.name]
+        if not incarnation:
+            incarnation = {"id": secrets.token_hex(8), "first": 0}
+            self._store.save([(INCARNATION.name, key, value) for key, value in incarnation.items()])
         self._members |= rows[ROSTER.name].keys() if self._is_learning else set()
         self._saved = sorted(rows[EVENTS.name])
         self._events = [e for at in self._saved for e in rows[EVENTS.name][at]]
-        return str(life["id"]), int(life["first"])
+        return str(incarnation["id"]), int(incarnation["first"])
 
     def _table(self, events: Sequence[Event], members: Sequence[str]) -> pa.Table:
         """Return the Parquet table of the oldest unfiled events."""

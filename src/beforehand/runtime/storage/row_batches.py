@@ -2,8 +2,8 @@
 
 SQLite's cost is per row: 64 short messages in rows of their own, each in the table and in its
 index, cost clearly more than one row. Messages arrive in batches, never change, and are mostly
-deleted in the order of arrival. So the messages of a transaction share rows, called *bundles*. A
-bundle is deleted when all of its messages are. When some of them are deleted, it is rewritten
+deleted in the order of arrival. So the messages of a transaction share rows, called *row batches*.
+A batch is deleted when all of its messages are. When some of them are deleted, it is rewritten
 without them.
 """
 
@@ -21,8 +21,8 @@ import msgspec
 
 from beforehand.protocols.contract.tables import Table
 
-BUNDLE_ROWS, BUNDLE_BYTES = 64, 64 << 10
-"""Upper limits of a bundle, which has at least one message. Deleting one message may rewrite this
+BATCH_ROWS, BATCH_BYTES = 64, 64 << 10
+"""Upper limits of a batch, which has at least one message. Deleting one message may rewrite this
 much."""
 
 Changes = dict[bytes, msgspec.Raw | None]
@@ -40,16 +40,16 @@ class Damaged(Exception):
 
 
 class RowBatches:
-    """The messages of one table, in bundles. A bundle has the key of its first message."""
+    """The messages of one table, in batches. A batch has the key of its first message."""
 
     def __init__(self, database: sqlite3.Connection, table: Table) -> None:
         self._database, self._table = database, table
         pair = GenericAlias(tuple, (table.key, table.value))
         self._decoder = msgspec.msgpack.Decoder(GenericAlias(list, (pair,)))
         self._places: dict[Any, int] | None = None
-        """The bundle of each key; None until `load` was called."""
+        """The batch of each key; None until `load` was called."""
         self._counts: dict[int, int] = {}
-        """The number of messages of each bundle."""
+        """The number of messages of each batch."""
 
     def load(self) -> dict[Any, Any]:
         """Return all messages, in the order in which they were first saved."""
@@ -92,7 +92,7 @@ class RowBatches:
         self._insert(fresh, places)
 
     def _write_anew(self, place: int, changes: Changes) -> None:
-        """Delete a bundle, or rewrite it with the changes."""
+        """Delete a batch, or rewrite it with the changes."""
         if list(changes.values()) == [None] * self._counts[place]:
             self._database.execute("DELETE FROM rows WHERE place = ?", (place,))
             del self._counts[place]
@@ -112,7 +112,7 @@ class RowBatches:
         self._counts[place] = len(left)
 
     def _insert(self, rows: list[tuple[Any, Any]], places: dict[Any, int]) -> None:
-        """Append messages in new bundles."""
+        """Append messages in new batches."""
         kind = self._table.name
         for keys, pairs in _cut(rows):
             key, content = _encode(keys[0]), _encode(pairs)
@@ -130,8 +130,8 @@ class RowBatches:
             raise Damaged(self._table.name)
 
 
-def put_into_bundles(database: sqlite3.Connection, kind: str) -> None:
-    """Migrate to schema 3: turn each row of this kind into a bundle of one message."""
+def put_into_batches(database: sqlite3.Connection, kind: str) -> None:
+    """Migrate to schema 3: turn each row of this kind into a batch of one message."""
     found = database.execute("SELECT place FROM rows WHERE kind = ?", (kind,))
     for (place,) in found.fetchall():
         row = database.execute("SELECT key, value, checksum FROM rows WHERE place = ?", (place,))
@@ -157,14 +157,14 @@ def _checksum_of_kind(kind: str) -> int:
 
 
 def _cut(rows: list[tuple[Any, Any]]) -> Iterator[tuple[list[Any], list[msgspec.Raw]]]:
-    """Yield bundles: the keys of each, and its messages as they are written."""
+    """Yield batches: the keys of each, and its messages as they are written."""
     keys: list[Any] = []
     pairs: list[msgspec.Raw] = []
     size = 0
     for row in rows:
         encoded = _encode(row)
         size += len(encoded)
-        if keys and (len(keys) == BUNDLE_ROWS or size > BUNDLE_BYTES):
+        if keys and (len(keys) == BATCH_ROWS or size > BATCH_BYTES):
             yield keys, pairs
             keys, pairs, size = [], [], len(encoded)
         keys.append(row[0])

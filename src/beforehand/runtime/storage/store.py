@@ -26,7 +26,7 @@ from beforehand.runtime.storage.row_batches import (
     Damaged,
     RowBatches,
     checksum_of,
-    put_into_bundles,
+    put_into_batches,
 )
 from beforehand.runtime.storage.wal import log_of, lost_commits
 from beforehand.temporary import own_name
@@ -370,7 +370,7 @@ def _migrate(database: sqlite3.Connection, version: int, batched: str | None) ->
             database.execute("ALTER TABLE rows ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0")
             database.execute("UPDATE rows SET checksum = checksum(kind, key, value)")
         if batched is not None:
-            put_into_bundles(database, batched)
+            put_into_batches(database, batched)
         database.execute(f"PRAGMA user_version={SCHEMA}")
         database.execute("COMMIT")
     except BaseException:

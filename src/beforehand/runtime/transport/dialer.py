@@ -7,8 +7,8 @@ import random
 from collections.abc import Awaitable, Callable, Mapping
 
 from beforehand.runtime.transport.address import Address
+from beforehand.runtime.transport.connection.link import Link
 from beforehand.runtime.transport.limits import Limits
-from beforehand.runtime.transport.link import Link
 
 LOOK_AGAIN = 10
 """Multiples of the longest backoff after which an address is dialed again although its last peer is

@@ -13,13 +13,18 @@ class LinkCounters(msgspec.Struct):
     links: int = 0
     """Links that came up."""
     no_key: int = 0
-    """Incoming connections that did not begin with a valid hello: another program, or a probe."""
+    """Incoming connections that ended before their hello: another program, or a probe."""
     wrong_key: int = 0
-    """Hellos made with another secret: another group, or a secret that was rotated."""
+    """Hellos that no secret of this node opens: another group, a secret that was rotated, another
+    program, or a hello that was recorded on another connection. Also such answers of a listener."""
     another_version: int = 0
-    """Hellos of another version of this protocol."""
-    replayed: int = 0
-    """Hellos that were received before."""
+    """Hellos of version 1 of this protocol."""
+    late_members: int = 0
+    """Dialers and announcements with a secret that has ended. Such a dialer is told so."""
+    rotated: int = 0
+    """Links that were cut because their secret ended, and listeners that said so of ours."""
+    bad_key_file: int = 0
+    """Changes of the key file that could not be used: the node keeps the secrets that it had."""
     altered: int = 0
     """Records that failed to decrypt: altered, dropped, duplicated or reordered."""
     malformed: int = 0

@@ -1,8 +1,9 @@
 """Discovery of members on the local network by multicast DNS.
 
-A node announces a random nonce and a tag of it that is keyed with the group secret. So members
-recognise each other. Others do not learn which group it is, which members are present, or that it
-is the same node as the day before.
+A node announces a random nonce and two tags of it. A tag is keyed with a secret of the group. So
+members recognise each other. While the group changes to a new secret there is a tag for each of the
+two; otherwise the second is random. So other programs do not learn which group it is, which members
+are present, that it is the same node as the day before, or that a rotation is under way.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import hmac
 import ipaddress
 import secrets
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import ifaddr
 from zeroconf import Error as ZeroconfError
@@ -19,12 +21,14 @@ from zeroconf import IPVersion, ServiceStateChange, Zeroconf
 from zeroconf.asyncio import AsyncServiceBrowser, AsyncServiceInfo, AsyncZeroconf
 
 from beforehand.runtime.crypto.handshake import derive
-from beforehand.runtime.crypto.keys import GroupKey
+from beforehand.runtime.crypto.key_ring import KeyRing
+from beforehand.runtime.crypto.keys import GroupKey, GroupSecret
 from beforehand.runtime.transport.address import Address
 
 SERVICE = "_beforehand._tcp.local."
-NONCE_BYTES = 12
-TAG_BYTES = 16
+NONCE_BYTES = 8
+TAG_BYTES = 8
+TAGS = 2
 LOOPBACK = "127.0.0.1"
 RESOLVE_MS = 3000
 ADDRESSES_MAX = 8
@@ -34,22 +38,32 @@ RESOLVING_MAX = 64
 announcement."""
 
 
-def instance_name(key: GroupKey, nonce: bytes) -> str:
+def instance_name(key: GroupKey, nonce: bytes, now_us: int) -> str:
     """Return the service instance name for a nonce; it fits into one DNS label."""
-    tag = derive(key.secret, b"discovery", key.name.encode(), nonce)[:TAG_BYTES]
-    return f"{nonce.hex()}-{tag.hex()}"
+    tags = [_tag(key, secret, nonce) for secret in key.live(now_us)[:TAGS]]
+    tags += [secrets.token_hex(TAG_BYTES) for _ in range(TAGS - len(tags))]
+    return f"{nonce.hex()}-{''.join(tags)}"
 
 
-def is_member(key: GroupKey, instance: str) -> bool:
-    """Return whether the announcing node holds the group secret."""
-    nonce = instance.partition("-")[0]
-    if len(nonce) != 2 * NONCE_BYTES or not nonce.isascii() or not instance.isascii():
-        return False
+def secret_of(key: GroupKey, instance: str) -> GroupSecret | None:
+    """Return the secret of the group that the announcing node holds, the newest of several."""
+    nonce, _, tags = instance.partition("-")
+    if len(nonce) != 2 * NONCE_BYTES or len(tags) != TAGS * 2 * TAG_BYTES or not instance.isascii():
+        return None
     try:
-        expected = instance_name(key, bytes.fromhex(nonce))
+        content = bytes.fromhex(nonce)
     except ValueError:
-        return False
-    return hmac.compare_digest(expected, instance)
+        return None
+    seen = [tags[: 2 * TAG_BYTES], tags[2 * TAG_BYTES :]]
+    for secret in (key.newest, *key.older):
+        expected = _tag(key, secret, content)
+        if any(hmac.compare_digest(expected, tag) for tag in seen):
+            return secret
+    return None
+
+
+def _tag(key: GroupKey, secret: GroupSecret, nonce: bytes) -> str:
+    return derive(secret.secret, b"discovery", key.name.encode(), nonce)[:TAG_BYTES].hex()
 
 
 def local_hosts(interfaces: Sequence[str]) -> list[str]:
@@ -84,20 +98,26 @@ class Discovery:
 
     def __init__(
         self,
-        key: GroupKey,
+        ring: KeyRing,
         interfaces: Sequence[str],
         *,
         look_again_seconds: float,
-        on_found: Callable[[Address], None],
+        on_found: Callable[[Address, str], None],
         on_gone: Callable[[Address], None],
+        on_late: Callable[[], None],
         on_failure: Callable[[str], None],
     ) -> None:
         """interfaces: local IP addresses to use; all if empty.
         look_again_seconds: how often to check whether the machine's addresses have changed.
-        on_found, on_gone: called with an address of a member.
+        on_found: called with an address of a member and the id of its secret.
+        on_gone: called with an address of a member.
+        on_late: called for an announcement that was made with a secret that has ended.
         on_failure: called with the problem when multicast DNS fails; it is tried again."""
-        self._key, self._interfaces, self._look_again = key, interfaces, look_again_seconds
+        self._ring, self._interfaces, self._look_again = ring, interfaces, look_again_seconds
         self._on_found, self._on_gone, self._on_failure = on_found, on_gone, on_failure
+        self._on_late = on_late
+        self._renewed = asyncio.Event()
+        """Set when other secrets are valid than those that were announced."""
         self._own: set[str] = set()
         self._places: dict[str, list[Address]] = {}
         self._resolving: set[asyncio.Task[None]] = set()
@@ -109,6 +129,10 @@ class Discovery:
         """Start in the background. A machine without a network may get one later."""
         self._task = asyncio.create_task(self._run(listening))
 
+    def renew(self) -> None:
+        """Announce anew, because other secrets are valid than before."""
+        self._renewed.set()
+
     async def close(self) -> None:
         """Stop, and withdraw the announcements."""
         if self._task:
@@ -117,13 +141,19 @@ class Discovery:
 
     async def _run(self, listening: Sequence[Address]) -> None:
         while True:
+            self._renewed.clear()
             try:
                 if hosts := local_hosts(self._interfaces):
                     await self._stay(listening, hosts)
             # zeroconf raises RuntimeError if an interface disappears meanwhile.
             except (OSError, RuntimeError, ZeroconfError) as error:
                 self._on_failure(f"multicast DNS does not work here: {error}")
-            await asyncio.sleep(self._look_again)
+            await self._wait()
+
+    async def _wait(self) -> None:
+        """Wait until it is time to look again, or the secrets have changed."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._renewed.wait(), self._look_again)
 
     async def _stay(self, listening: Sequence[Address], hosts: list[str]) -> None:
         """Announce and browse until the machine's addresses change."""
@@ -136,8 +166,8 @@ class Discovery:
             for address in listening:
                 await self._announce(network, address, hosts)
             browser = AsyncServiceBrowser(network.zeroconf, SERVICE, handlers=[self._on_change])
-            while local_hosts(self._interfaces) == hosts:
-                await asyncio.sleep(self._look_again)
+            while local_hosts(self._interfaces) == hosts and not self._renewed.is_set():
+                await self._wait()
         finally:
             # The goodbye takes a while. Shielded, it closes its sockets even if this task is
             # cancelled.
@@ -165,7 +195,7 @@ class Discovery:
 
     async def _announce(self, network: AsyncZeroconf, address: Address, hosts: list[str]) -> None:
         nonce = secrets.token_bytes(NONCE_BYTES)
-        instance = instance_name(self._key, nonce)
+        instance = instance_name(self._ring.key, nonce, self._ring.now_us())
         reachable = _reachable(address.host, hosts)
         if reachable:
             self._own.add(instance)
@@ -187,17 +217,23 @@ class Discovery:
         state_change: ServiceStateChange,
     ) -> None:
         instance = name.removesuffix(f".{SERVICE}")
-        if instance in self._own or not is_member(self._key, instance):
+        secret = secret_of(self._ring.key, instance)
+        if instance in self._own or secret is None:
+            return
+        if secret not in self._ring.live():
+            if state_change is ServiceStateChange.Added:
+                self._on_late()
             return
         if state_change is ServiceStateChange.Removed:
             for address in self._places.pop(instance, ()):
                 self._on_gone(address)
         elif len(self._resolving) < RESOLVING_MAX:
-            task = asyncio.get_running_loop().create_task(self._resolve(zeroconf, name, instance))
+            task = asyncio.get_running_loop().create_task(self._resolve(zeroconf, name, secret))
             self._resolving.add(task)
             task.add_done_callback(self._resolving.discard)
 
-    async def _resolve(self, zeroconf: Zeroconf, name: str, instance: str) -> None:
+    async def _resolve(self, zeroconf: Zeroconf, name: str, secret: GroupSecret) -> None:
+        instance = name.removesuffix(f".{SERVICE}")
         info = AsyncServiceInfo(SERVICE, name)
         if not await info.async_request(zeroconf, RESOLVE_MS) or not info.port:
             return
@@ -207,7 +243,7 @@ class Discovery:
             self._on_gone(address)
         self._places[instance] = found
         for address in found:
-            self._on_found(address)
+            self._on_found(address, secret.id)
 
 
 def _reachable(bound: str, hosts: list[str]) -> list[str]:

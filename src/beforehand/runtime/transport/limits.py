@@ -25,7 +25,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     handshakes_max: int = 64
     """Incoming connections that have not finished the handshake. A further one replaces the oldest
     that has sent no hello. So strangers cannot keep members out, and their memory use is bounded.
-    """
+    A quarter of the places is for addresses that had a link before."""
     handshake_seconds: float = 10.0
     """Maximum duration from connect to link-up; beyond that, `slow_handshake`."""
     heartbeat_seconds: float = 5.0

@@ -63,6 +63,6 @@ class Listener:
         try:
             return await loop.create_server(self._make, address.host, address.port)
         except (OSError, UnicodeError) as error:
-            hint = "is another program there? choose another port, or 0 for any that is free"
+            hint = "another program may use the port: choose another one, or 0 for any free port"
             problem = f"cannot listen: {error}"
             raise InputError(problem, where=str(address), hint=hint) from error

@@ -14,47 +14,35 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from beforehand.errors import LocalError
-from beforehand.runtime.crypto.handshake import Handshake, Introduction
-from beforehand.runtime.crypto.keys import GroupKey, MemberKey
+from beforehand.runtime.crypto.handshake import (
+    DialerHandshake,
+    Introduction,
+    ListenerHandshake,
+)
+from beforehand.runtime.crypto.key_ring import KeyRing
+from beforehand.runtime.crypto.keys import MemberKey
 from beforehand.runtime.crypto.trust import Trust
 from beforehand.runtime.transport.address import Address, limit_key
+from beforehand.runtime.transport.connection.handshake_stream import HandshakeStream
+from beforehand.runtime.transport.connection.link import LINGER_SECONDS, Link
+from beforehand.runtime.transport.connection.link_owner import LinkState
+from beforehand.runtime.transport.connection.records import CLOSING
 from beforehand.runtime.transport.dialer import Dialer
 from beforehand.runtime.transport.disconnects import Disconnect, LinkCounters
 from beforehand.runtime.transport.limits import DEFAULTS, Limits
-from beforehand.runtime.transport.link import LINGER_SECONDS, Link, LinkState
 from beforehand.runtime.transport.listener import Listener
-from beforehand.runtime.transport.records import CLOSING
+from beforehand.runtime.transport.peer_info import PeerInfo, peer_info
+from beforehand.runtime.transport.places import Places, may_drain
+from beforehand.runtime.transport.rotation import Rotation
 
 if TYPE_CHECKING:
     from beforehand.runtime.transport.discovery import Discovery
 
-HELLOS_MAX = 4096
-"""The most recent hellos, none of which is answered again (replay protection)."""
 DISCONNECTS_MAX = 64
 """The most recent disconnects that are kept for `disconnects`."""
 SHUNNED = ("flood", "too_large", "malformed", "unwanted")
 """A peer that lost its link for one of these reasons is refused for `backoff_max_seconds`."""
-
-
-class PeerInfo(msgspec.Struct, frozen=True):
-    """A snapshot of one link."""
-
-    name: str
-    address: Address
-    """The remote end of the TCP connection."""
-    is_dialed: bool
-    """Whether this node dialed."""
-    since_us: int
-    """Time of link-up in microseconds, on the system's clock."""
-    bytes_in: int
-    bytes_out: int
-    frames_in: int
-    frames_out: int
-    queued_bytes: int
-    """Bytes in the send queue."""
 
 
 class Mesh:
@@ -69,7 +57,7 @@ class Mesh:
         self,
         name: str,
         member: MemberKey,
-        key: GroupKey,
+        ring: KeyRing,
         trust: Trust,
         *,
         listen: Sequence[Address],
@@ -84,7 +72,7 @@ class Mesh:
         """interfaces: local IP addresses on which to discover; all if empty."""
         self.counters = LinkCounters()
         self.on_frame = on_frame
-        self._name, self._member, self._key, self._trust = name, member, key, trust
+        self._name, self._member, self._ring, self._trust = name, member, ring, trust
         self._listen, self._peers, self._limits = listen, peers, limits
         self._on_link, self._on_room = on_link, on_room
 
@@ -92,29 +80,35 @@ class Mesh:
         self._rivals: dict[str, Link] = {}
         """New connections that wait while the old link of the same peer is pinged."""
         self._open: set[Link] = set()
-        self._hellos: dict[bytes, None] = {}
+        self._places = Places(limits)
         self._shunned: dict[str, float] = {}
         self._disconnects: deque[Disconnect] = deque(maxlen=DISCONNECTS_MAX)
-        self._listener = Listener(lambda: self._new_link(is_dialer=False))
+        self.rotation = Rotation(
+            ring,
+            self._links,
+            on_renewed=self._renew,
+            on_failure=lambda problem: self._note("bad_key_file", problem, Address("", 0), ""),
+        )
+        self._listener = Listener(self._new_link)
         self._tick_seconds = min(limits.heartbeat_seconds, limits.handshake_seconds) / 4
         self._ticking: asyncio.TimerHandle | None = None
         self._is_running = False
         self._dialer = Dialer(name, limits, self._connect, self._links)
-        self._discovery: Discovery | None = None
-        if discover:
-            from beforehand.runtime.transport.discovery import (
-                # Imported only on demand: it takes 5 MB of memory.
-                Discovery,
-            )
+        self._discovery = self._make_discovery(ring, interfaces) if discover else None
 
-            self._discovery = Discovery(
-                key,
-                interfaces,
-                look_again_seconds=limits.backoff_max_seconds,
-                on_found=self._dialer.add,
-                on_gone=self._forget,
-                on_failure=lambda problem: self._note("no_discovery", problem, Address("", 0), ""),
-            )
+    def _make_discovery(self, ring: KeyRing, interfaces: Sequence[str]) -> Discovery:
+        # Imported only on demand: it takes 5 MB of memory.
+        from beforehand.runtime.transport.discovery import Discovery
+
+        return Discovery(
+            ring,
+            interfaces,
+            look_again_seconds=self._limits.backoff_max_seconds,
+            on_found=self._find,
+            on_gone=self._forget,
+            on_late=lambda: self.counters.count("late_members"),
+            on_failure=lambda problem: self._note("no_discovery", problem, Address("", 0), ""),
+        )
 
     # ---- called by the node ---------------------------------------------------------------------
 
@@ -143,6 +137,7 @@ class Mesh:
         await self._listener.close()
         for link in list(self._open):
             link.end(CLOSING, "we close")
+            link.stop_draining()
         lost = [link.lost for link in self._open]
         if lost:
             await asyncio.wait(lost, timeout=LINGER_SECONDS * 2)
@@ -192,20 +187,7 @@ class Mesh:
 
     def peers(self) -> list[PeerInfo]:
         """Return the links that are up, sorted by name."""
-        return [
-            PeerInfo(
-                name=name,
-                address=link.address,
-                is_dialed=link.is_dialed,
-                since_us=link.since_us,
-                bytes_in=link.bytes_in,
-                bytes_out=link.bytes_out,
-                frames_in=link.frames_in,
-                frames_out=link.frames_out,
-                queued_bytes=link.queued_bytes,
-            )
-            for name, link in sorted(self._links.items())
-        ]
+        return [peer_info(link) for _, link in sorted(self._links.items())]
 
     def addresses(self) -> list[Address]:
         """Return the addresses in use, with the actual ports."""
@@ -222,49 +204,47 @@ class Mesh:
         try:
             async with asyncio.timeout(self._limits.handshake_seconds):
                 _, link = await loop.create_connection(
-                    lambda: self._new_link(is_dialer=True), address.host, address.port
+                    lambda: self._new_link(address), address.host, address.port
                 )
         except (OSError, UnicodeError) as error:  # includes TimeoutError
             self._note("unreachable", f"no answer: {error or 'too slow'}", address, "")
             return None
         return link
 
-    def _new_link(self, *, is_dialer: bool) -> Link:
-        handshake = Handshake(self._key, self._name, self._member, is_dialer=is_dialer)
-        return Link(self, handshake, self._limits)
+    def _new_link(self, target: Address | None = None) -> Link:
+        """Return a connection: to an address that is dialed, or one that comes in."""
+        key, name, member = self._ring.key, self._name, self._member
+        handshake = (
+            DialerHandshake(key, name, member, self.rotation.secret_for(target))
+            if target
+            else ListenerHandshake(key, name, member, self._ring.now_us())
+        )
+        link = Link(self, HandshakeStream(handshake), self._limits)
+        link.target = target
+        return link
+
+    def _renew(self) -> None:
+        if self._discovery:
+            self._discovery.renew()
+
+    def _find(self, address: Address, secret_id: str) -> None:
+        self.rotation.announce(address, secret_id)
+        self._dialer.add(address)
 
     def _forget(self, address: Address) -> None:
+        self.rotation.forget(address)
         if address not in self._peers:
             self._dialer.remove(address)
 
     def on_connected(self, link: Link) -> bool:
         self._open.add(link)
+        link.place = limit_key(link.address.host)
         if link.is_dialed or not self._is_running:
             return self._is_running
-        link.place = limit_key(link.address.host)
-        come = [other for other in self._open if other.state is not LinkState.ENDED]
-        come = [other for other in come if not other.is_dialed]
-        if sum(other.place == link.place for other in come) > (
-            self._limits.connections_per_address_max
-        ):
-            return False
-        strangers = [other for other in come if other.state < LinkState.UP]
-        if len(strangers) <= self._limits.handshakes_max:
-            return True
-        # A member sends its hello at once. So the oldest connection without one is most likely a
-        # stranger.
-        waiting = [other for other in strangers if other.state is LinkState.HELLO]
-        oldest = min(waiting, key=lambda other: other.began)
-        oldest.end("too_many_connections", "it was closed to make room for another member")
-        return oldest is not link
+        return self._places.admit(link, self._open)
 
-    def is_replay(self, hello: bytes) -> bool:
-        if hello in self._hellos:
-            return True
-        self._hellos[hello] = None
-        if len(self._hellos) > HELLOS_MAX:
-            del self._hellos[next(iter(self._hellos))]
-        return False
+    def may_drain(self) -> bool:
+        return may_drain(self._open)
 
     def on_introduced(self, link: Link, peer: Introduction) -> None:
         if peer.name == self._name and peer.public == self._member.public:
@@ -287,6 +267,9 @@ class Mesh:
         else:
             link.end("malformed", "it sent KEEP, which only this end may decide")
 
+    def on_notice(self, link: Link, ends_us: int) -> None:
+        self.rotation.on_notice(link, ends_us)
+
     def on_pong(self, link: Link) -> None:
         if rival := self._rivals.pop(link.name, None):
             rival.end("redundant", "the older link still answers")
@@ -298,6 +281,8 @@ class Mesh:
     def on_ended(self, link: Link, kind: str, problem: str) -> None:
         if kind != CLOSING:
             self._note(kind, problem, link.address, link.name)
+        if link.target:
+            self.rotation.on_dialed(link.target, is_proven=bool(link.secret_id))
         if self._rivals.get(link.name) is link:
             del self._rivals[link.name]
         if self._links.get(link.name) is not link:
@@ -348,8 +333,10 @@ class Mesh:
             link.end("too_many_connections", "no place for another link")
             return
         self._links[link.name] = link
+        self._places.remember(link.place)
         link.come_up()
         self.counters.links += 1
+        self.rotation.on_up(link)
         self._on_link(link.name, True)
 
     # ---- timers ---------------------------------------------------------------------------------
@@ -357,6 +344,7 @@ class Mesh:
     def _tick(self) -> None:
         loop = asyncio.get_running_loop()
         now, limits = loop.time(), self._limits
+        self.rotation.check()
         for link in list(self._open):
             if link.state is LinkState.ENDED:
                 continue

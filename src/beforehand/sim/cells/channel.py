@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beforehand.kernels.cells import air as twin
-from beforehand.kernels.cells import hearing, places
-from beforehand.kernels.cells.hearing import EVERYBODY, NOWHERE
+from beforehand.kernels.cells import grid_index, reception
+from beforehand.kernels.cells.air import EVERYBODY
+from beforehand.kernels.cells.reception import NOWHERE
 from beforehand.sim.cells.spec import CellsSpec, Point
-from beforehand.sim.cells.tally import FATES, KINDS
+from beforehand.sim.cells.tally import KINDS, OUTCOMES
 from beforehand.sim.contacts.links import FOREVER_US
 from beforehand.sim.grid_index import GridIndex
 from beforehand.sim.radio import MACS, STREAM, Air
@@ -92,14 +93,14 @@ class DrivenChannel:
         self.due_us = FOREVER_US
         self.frames = 0
         self._stations = spec.stations
-        self._places = GridIndex(spec.nodes, spec.range_m)
-        self._air = Air(spec.radio, self._places.neighbours, seed)
+        self._grid = GridIndex(spec.nodes, spec.range_m)
+        self._air = Air(spec.radio, self._grid.neighbours, seed)
         self._asked: list[Request] = []
         self._requests: dict[int, Request] = {}
         self._cell = [NOWHERE] * spec.nodes
         self._entered = [0] * spec.nodes
-        self._counts = np.zeros((len(KINDS), 2, len(FATES)), np.int64)
-        self._heard = np.zeros(len(FATES), np.int64)
+        self._counts = np.zeros((len(KINDS), 2, len(OUTCOMES)), np.int64)
+        self._air_outcomes = np.zeros(len(OUTCOMES), np.int64)
 
     @property
     def thrown(self) -> int:
@@ -118,7 +119,7 @@ class DrivenChannel:
         step = AirStep(NEVER_US, [], [])
         for request in self._asked:
             before = air.thrown
-            frame = air.transmit(now_us, request[0], request[1])
+            frame = air.transmit(now_us, *request[:3])
             if air.thrown == before:
                 self._requests[frame] = request
             else:
@@ -133,16 +134,16 @@ class DrivenChannel:
         self.due_us = air.due_us
         return step
 
-    def _sort(self, frame: int, fates: Any, taken: list[tuple[int, int]]) -> None:
+    def _sort(self, frame: int, outcomes: Any, taken: list[tuple[int, int]]) -> None:
         source, _, target, kind = self._requests.pop(frame)
-        for fate, nodes in enumerate(fates):
-            self._heard[fate] += len(nodes)
+        for outcome, nodes in enumerate(outcomes):
+            self._air_outcomes[outcome] += len(nodes)
             for node in nodes:
                 host, station = (source, node) if source >= self._stations else (node, source)
-                is_theirs = self._cell[host] == station and frame >= self._entered[host]
-                if is_theirs and target in (EVERYBODY, node):
-                    self._counts[kind, int(host == node), fate] += 1
-                    if fate == 0:
+                is_registered = self._cell[host] == station and frame >= self._entered[host]
+                if is_registered and target in (EVERYBODY, node):
+                    self._counts[kind, int(host == node), outcome] += 1
+                    if outcome == 0:
                         taken.append((frame, node))
 
     def enter(self, host: int, station: int) -> None:
@@ -150,12 +151,12 @@ class DrivenChannel:
 
     def move(self, node: int, at: Point | None) -> None:
         if at is None:
-            self._places.remove(node)
+            self._grid.remove(node)
         else:
-            self._places.move(node, *at)
+            self._grid.move(node, *at)
 
     def read(self) -> tuple[Ints, Ints]:
-        return self._counts.copy(), self._heard.copy()
+        return self._counts.copy(), self._air_outcomes.copy()
 
 
 class CompiledChannel:
@@ -166,11 +167,11 @@ class CompiledChannel:
         self.frames = 0
         nodes, radio = spec.nodes, spec.radio
         self._radio = radio
-        self._places = places.make_places(nodes, spec.range_m)
+        self._grid = grid_index.make_grid(nodes, spec.range_m)
         neighbours = np.zeros((nodes, min(nodes, NEIGHBOURS_START)), np.int64)
         degree = np.zeros(nodes, np.int64)
         self._state = twin.new_state(neighbours, degree, FRAMES_START, nodes + 1)
-        self._hearing = hearing.new_hearing(spec.stations, nodes, len(KINDS), FRAMES_START)
+        self._reception = reception.new_reception(spec.stations, nodes, len(KINDS), FRAMES_START)
         self._rules = twin.Rules(
             mac=MACS.index(radio.mac),
             capture=radio.capture,
@@ -181,10 +182,12 @@ class CompiledChannel:
             key=np.uint64(stream_key(seed, STREAM)),
             answers_draw=radio.answers_draw,
             queue_max=radio.queue_max or 0,
+            full_duplex=radio.full_duplex,
+            unicast_hold_us=radio.unicast_hold_us,
         )
         self._asked: list[Request] = []
         self._airtimes_us: dict[int, int] = {}
-        self._nothing = np.zeros((0, hearing.REQUEST), np.int64)
+        self._nothing = np.zeros((0, reception.REQUEST), np.int64)
 
     @property
     def thrown(self) -> int:
@@ -208,10 +211,10 @@ class CompiledChannel:
             thrown = self.thrown
             requests = np.array(self._asked, np.int64)
             self._asked.clear()
-            while self.frames > len(self._hearing.frame):
+            while self.frames > len(self._reception.frame):
                 self._grow()
-        step = self._hearing
-        hearing.advance(self._state, self._rules, step, requests, now_us, until_us)
+        step = self._reception
+        reception.advance(self._state, self._rules, step, requests, now_us, until_us)
         t_us, due_us, taken, ended = step.answer.tolist()
         self.due_us = due_us if due_us != NEVER_US else FOREVER_US
         over = step.ended[:ended].tolist()
@@ -223,22 +226,23 @@ class CompiledChannel:
 
     def _grow(self) -> None:
         """Double the room for frames."""
-        state, step = self._state, self._hearing
+        state, step = self._state, self._reception
         self._state = state._replace(
             airtime_us=np.concatenate((state.airtime_us, np.zeros_like(state.airtime_us))),
+            target=np.concatenate((state.target, np.zeros_like(state.target))),
             following=np.concatenate((state.following, np.full_like(state.following, NEVER_US))),
         )
         more = np.concatenate((step.frame, np.zeros_like(step.frame)))
-        self._hearing = step._replace(frame=more)
+        self._reception = step._replace(frame=more)
 
     def enter(self, host: int, station: int) -> None:
-        self._hearing.cell[host], self._hearing.entered[host] = station, self.frames
+        self._reception.cell[host], self._reception.entered[host] = station, self.frames
 
     def move(self, node: int, at: Point | None) -> None:
         if at is None:
-            places.remove(self._state, self._places, node)
+            grid_index.remove(self._state, self._grid, node)
             return
-        while not places.move(self._state, self._places, node, *at):
+        while not grid_index.move(self._state, self._grid, node, *at):
             self._widen()
 
     def _widen(self) -> None:
@@ -250,4 +254,4 @@ class CompiledChannel:
         )
 
     def read(self) -> tuple[Ints, Ints]:
-        return self._hearing.counts.copy(), self._hearing.heard.copy()
+        return self._reception.counts.copy(), self._reception.air_outcomes.copy()

@@ -137,7 +137,7 @@ class Deliveries(NamedTuple):
     """Messages by their number in the order of broadcasts, and the deliveries of each."""
 
     origin: Longs
-    spoken_us: Longs
+    broadcast_us: Longs
     is_dropped: Bools
     node: Longs
     """The node of each delivery of a message that was broadcast, in order. The next two fields are
@@ -147,7 +147,7 @@ class Deliveries(NamedTuple):
 
     @property
     def delay_us(self) -> Longs:
-        return self.t_us - self.spoken_us[self.message]
+        return self.t_us - self.broadcast_us[self.message]
 
 
 def measure_cells(spec: CellsSpec, seed: int, result: CellsRun) -> CellsMeasure:
@@ -190,7 +190,7 @@ def measure_cells(spec: CellsSpec, seed: int, result: CellsRun) -> CellsMeasure:
         delay_us_max=int(delays.max()) if len(delays) else None,
         delay_us_thirds=_thirds(spec, deliveries),
         sent_per_delivery=radio_frames / count if count else None,
-        lost_percent=_lost_percent(last.fates.sum(axis=(0, 1))),
+        lost_percent=_lost_percent(last.outcomes.sum(axis=(0, 1))),
         heard_lost_percent=_lost_percent(last.air_outcomes),
         **_buffers(spec, result.samples),
         flows=flows,
@@ -226,7 +226,7 @@ def _read_deliveries(events: Columns) -> Deliveries:
     is_dropped[find(np.flatnonzero(kind == DROP))[1]] = True
     return Deliveries(
         origin=events["origin"][broadcasts].astype(np.int64),
-        spoken_us=events["t_us"][broadcasts],
+        broadcast_us=events["t_us"][broadcasts],
         is_dropped=is_dropped,
         node=events["node"][rows].astype(np.int64),
         message=message,
@@ -252,10 +252,10 @@ def _count_missing(spec: CellsSpec, result: CellsRun, found: Deliveries) -> dict
     is_owed = steady[found.origin] & ~found.is_dropped
     is_somewhere = first_us < spec.duration_us
     counts = is_somewhere | is_owed
-    counts &= found.spoken_us >= spec.warm_up_us
+    counts &= found.broadcast_us >= spec.warm_up_us
     # A message broadcast by a host out of all cells is sent only when the host is back. So its time
     # counts from the first delivery.
-    is_last = np.where(is_owed, found.spoken_us, first_us) >= until_us
+    is_last = np.where(is_owed, found.broadcast_us, first_us) >= until_us
     pairs = np.unique(found.message * spec.nodes + found.node)  # a delivery counts once
     message, node = np.divmod(pairs, spec.nodes)
 
@@ -273,7 +273,7 @@ def _count_missing(spec: CellsSpec, result: CellsRun, found: Deliveries) -> dict
 def _thirds(spec: CellsSpec, found: Deliveries) -> tuple[float | None, float | None, float | None]:
     start_us, until_us = spec.warm_up_us, spec.duration_us - spec.settle_us
     edges = [start_us + (until_us - start_us) * k // 3 for k in range(4)]
-    at_us, delays = found.spoken_us[found.message], found.delay_us
+    at_us, delays = found.broadcast_us[found.message], found.delay_us
     first, middle, last = (
         _mean(delays[(at_us >= low) & (at_us < high)]) for low, high in pairwise(edges)
     )
@@ -285,11 +285,11 @@ def _flows(last: Sample, radio_header: int, wire_header: int) -> Iterator[FrameF
     for network, network_name in enumerate(NETWORKS):
         for kind, kind_name in enumerate(KINDS):
             frames, control, payload = last.sent[network, kind].tolist()
-            fates = last.fates[kind].tolist() if network == RADIO else [(0, 0, 0)] * 2
+            outcomes = last.outcomes[kind].tolist() if network == RADIO else [(0, 0, 0)] * 2
             yield FrameFlow(
                 *(network_name, kind_name, frames, control, payload, frames * headers[network]),
-                to_station=tuple(fates[0]),
-                to_host=tuple(fates[1]),
+                to_station=tuple(outcomes[0]),
+                to_host=tuple(outcomes[1]),
             )
 
 
@@ -319,7 +319,7 @@ def _series(
             continue
         zero = index == 0
         sent = (sample.sent - (0 if zero else before.sent)).sum(axis=1)
-        fates = (sample.fates - (0 if zero else before.fates)).sum(axis=(0, 1))
+        outcomes = (sample.outcomes - (0 if zero else before.outcomes)).sum(axis=(0, 1))
         size = sent[:, 1] + sent[:, 2] + headers * sent[:, 0]
         kept = np.array(sample.kept)
         rest = np.delete(kept, kept.argmax()) if len(kept) > 1 else kept
@@ -337,8 +337,8 @@ def _series(
             radio_bytes=int(size[RADIO]),
             wire_frames=int(sent[WIRE, 0]),
             wire_bytes=int(size[WIRE]),
-            received=int(fates[0]),
-            lost=int(fates[1:].sum()),
+            received=int(outcomes[0]),
+            lost=int(outcomes[1:].sum()),
             deliveries=end - first,
             delay_us_avg=_mean(delays[first:end]),
         )
@@ -353,6 +353,6 @@ def _quantile(values: NDArray[Any], q: float) -> float | None:
     return float(np.quantile(values, q)) if len(values) else None
 
 
-def _lost_percent(fates: NDArray[Any]) -> float | None:
-    total = int(fates.sum())
-    return 100.0 * float(fates[1:].sum()) / total if total else None
+def _lost_percent(outcomes: NDArray[Any]) -> float | None:
+    total = int(outcomes.sum())
+    return 100.0 * float(outcomes[1:].sum()) / total if total else None

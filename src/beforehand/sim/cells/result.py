@@ -34,7 +34,7 @@ class Sample:
     """The number of messages in the send buffer of each host that is up."""
     sent: NDArray[np.int64]
     """Counts by network, kind and quantity (`tally`)."""
-    fates: NDArray[np.int64]
+    outcomes: NDArray[np.int64]
     """Counts by kind, whether the receiver is a host, and outcome, at intended receivers."""
     air_outcomes: NDArray[np.int64]
     """Counts by outcome, of every frame at every node in range."""

@@ -6,14 +6,16 @@ open: how a host chooses its cell, the MAC, and jitter.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
 from beforehand.errors import InputError, InputErrors
 from beforehand.kernels.queue.heap import DUE_US_MAX
+from beforehand.protocols.mobile.ck.options import CkOptions
 from beforehand.protocols.mobile.pace import Pace
 from beforehand.protocols.mobile.systems import SYSTEMS
+from beforehand.protocols.mobile.tcp_flooding.connection import Tcp
 from beforehand.sim.radio import Radio
 
 SECOND_US = 1_000_000
@@ -88,6 +90,8 @@ class CellsSpec(msgspec.Struct, frozen=True):
     rate_per_s: float = 35.0
     """The broadcasts of all hosts together."""
     pace: Pace = Pace(rounds=5)
+    ck: CkOptions = CkOptions()
+    tcp: Tcp = Tcp()
     ack_jitter: float = 0.2
     """The maximum extra delay of an acknowledgement, as a fraction of the delay that its core
     requests. The first one of a node is later by up to one more interval."""
@@ -169,6 +173,14 @@ class CellsSpec(msgspec.Struct, frozen=True):
             "loss": (self.loss, 0),
         }
         return [(name, value, least) for name, (value, least) in limits.items() if value < least]
+
+    def core_options(self) -> dict[str, Any]:
+        """Return the options that the cores of the system take by name."""
+        options: dict[str, dict[str, Any]] = {
+            "ck": {"options": self.ck},
+            "tcp_flooding": {"tcp": self.tcp},
+        }
+        return options.get(self.system, {})
 
     @property
     def moves(self) -> bool:

@@ -16,7 +16,7 @@ APPLICATION, REPETITION, ACK, HANDOFF, DELETE = range(len(KINDS))
 NETWORKS = ("radio", "wire")
 RADIO, WIRE = range(len(NETWORKS))
 COUNTED = ("frames", "control_bytes", "payload_bytes")
-FATES = ("received", "collided", "deaf")
+OUTCOMES = ("received", "collided", "deaf")
 """The outcome of a frame at an intended receiver."""
 
 _TAGS = {

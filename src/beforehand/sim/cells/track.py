@@ -30,7 +30,7 @@ from beforehand.protocols.registry import written_promise
 from beforehand.sim.cells.channel import AirStep
 from beforehand.sim.cells.result import CellsRun
 from beforehand.sim.cells.spec import CellsSpec
-from beforehand.sim.cells.tally import FATES, KINDS, RADIO, Tally
+from beforehand.sim.cells.tally import KINDS, OUTCOMES, RADIO, Tally
 from beforehand.sim.cells.world import EVERYBODY, NOWHERE, World
 from beforehand.sim.collector import no_collection
 from beforehand.sim.log import event_table, links_table, write_events
@@ -80,7 +80,7 @@ class TrackedWorld(World):
         self.track = Track(self._edges, spec.duration_us)
         self._seen: dict[int, tuple[int, int]] = {}  # host -> its cell and phase
         self._requests: dict[int, tuple[int, ...]] = {}
-        self._outcomes = np.zeros(len(FATES), np.int64)
+        self._outcomes = np.zeros(len(OUTCOMES), np.int64)
         self._kinds = Tally(spec.nodes)  # to count a frame changes a tally
         self._thrown = 0
         self.track.places += [(n, 0, *at) for n, at in enumerate(self._stations.at)]
@@ -160,7 +160,7 @@ class TrackedWorld(World):
         for at, number in enumerate(step.ended):
             airtime_us, *request = self._requests.pop(number)
             ended = (step.t_us, airtime_us) if at < first_thrown else (self._now_us, UNKNOWN)
-            seen = here if at < first_thrown else [0] * len(FATES)
+            seen = here if at < first_thrown else [0] * len(OUTCOMES)
             self.track.frames.append((*ended, *request, *seen))
 
 
@@ -204,12 +204,16 @@ def _phases_table(track: Track) -> pa.Table:
 
 
 def _frames_table(track: Track) -> pa.Table:
-    table = np.array(track.frames, np.int64).reshape(-1, 5 + len(FATES))
-    t_us, airtime_us, node, target, kind, *fates = table.T
+    table = np.array(track.frames, np.int64).reshape(-1, 5 + len(OUTCOMES))
+    t_us, airtime_us, node, target, kind, *outcomes = table.T
     named = pa.DictionaryArray.from_arrays(kind.astype(np.int8), pa.array(KINDS))
     plain = (t_us, airtime_us, node.astype(np.int32), target.astype(np.int32))
-    columns = [*(pa.array(c) for c in plain), named, *(pa.array(f.astype(np.int16)) for f in fates)]
-    return pa.table(columns, names=["t_us", "airtime_us", "node", "target", "kind", *FATES])
+    columns = [
+        *(pa.array(c) for c in plain),
+        named,
+        *(pa.array(f.astype(np.int16)) for f in outcomes),
+    ]
+    return pa.table(columns, names=["t_us", "airtime_us", "node", "target", "kind", *OUTCOMES])
 
 
 def _movement_table(track: Track) -> pa.Table:

@@ -92,7 +92,8 @@ class World:
 
     def _station(self, node: int) -> Driver[Any]:
         spec, system = self._spec, self._system
-        driver = Driver(lambda: system.make_station(node, self._edges, spec.pace), self)
+        options = spec.core_options()
+        driver = Driver(lambda: system.make_station(node, self._edges, spec.pace, **options), self)
         refuse_unmet(driver.core.needs, GIVEN)
         return driver
 
@@ -183,7 +184,7 @@ class World:
         spec, system = self._spec, self._system
         driver = LeaverDriver(
             # `CellsSpec.check` refuses leaves for systems whose hosts are no `Leaver`.
-            lambda: cast(Leaver[Any], system.make_host(node, spec.pace)),
+            lambda: cast(Leaver[Any], system.make_host(node, spec.pace, **spec.core_options())),
             self,
             store=Store() if spec.failures else None,
         )
@@ -311,14 +312,14 @@ class World:
         now_us, first = self._now_us, self._spec.stations
         stations = [driver.core.gauges(now_us) for driver in self._drivers[:first]]
         hosts = [d.core.gauges(now_us) for d in self._drivers[first:] if d is not None and d.is_up]
-        fates, air_outcomes = self._channel.read()
+        outcomes, air_outcomes = self._channel.read()
         sample = Sample(
             now_us,
             [gauges.get("kept", 0) for gauges in stations],
             [gauges.get("early", 0) for gauges in hosts],
             [gauges.get("unacked", 0) for gauges in hosts],
             self._tally.read(),
-            fates,
+            outcomes,
             air_outcomes,
         )
         self._samples.append(sample)
@@ -344,7 +345,7 @@ class World:
     def wake(self, node: Any, timer: Timer, due_us: int, ticket: int) -> None:
         """Schedule a timer with random jitter.
 
-        Otherwise all nodes that hear the same frame would answer at the same time, again and again.
+        Otherwise all nodes in range of a sender would answer at the same time, again and again.
         """
         spec, is_ack = self._spec, timer[0].endswith("ack")
         self._timers[node] += 1

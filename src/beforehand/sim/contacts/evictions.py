@@ -61,8 +61,8 @@ def held_before_eviction(columns: Mapping[str, NDArray[Any]], evictions: Ints) -
         for at, name in enumerate(("t_us", "node", "origin", "seq"))
     }
     both["kind"] = np.concatenate((columns["kind"], np.full(len(evictions), RECEIVE)))
-    message, spoken = index_messages(both)
-    place = both["node"] * max(1, len(spoken)) + message
+    message, broadcast_rows = index_messages(both)
+    place = both["node"] * max(1, len(broadcast_rows)) + message
     held, gone = _numbered(place[: len(stored)]), _numbered(place[len(stored) :])
     order = np.lexsort((held[1], held[0]))
     size = int(max(held[1].max(initial=0), gone[1].max(initial=0))) + 1

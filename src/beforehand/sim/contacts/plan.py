@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from beforehand.kernels.epidemic.state import COME, DOWN, GO, NONE, SPEAK, UP
+from beforehand.kernels.epidemic.state import BROADCAST_AT, COME, DOWN, GO, NONE, UP
 from beforehand.mobility.trace import Trace
 from beforehand.sim.contacts.traffic import Planned
 
@@ -33,7 +33,7 @@ def make_plan(trace: Trace, traffic: Planned) -> Plan:
         (contacts[:, 3], DOWN, contacts[:, 0], contacts[:, 1]),
         (presence[:, 1], COME, presence[:, 0], NONE),
         (presence[:, 2], GO, presence[:, 0], NONE),
-        (traffic.t_us, SPEAK, traffic.node, NONE),
+        (traffic.t_us, BROADCAST_AT, traffic.node, NONE),
     )
     t_us = np.concatenate([part[0] for part in parts])
     kind = np.concatenate([np.full(len(part[0]), part[1], np.int8) for part in parts])

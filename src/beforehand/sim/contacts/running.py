@@ -121,8 +121,8 @@ class RunningFigures:
     def summary(self, life_us: int | None) -> dict[str, Any]:
         """Return what `summary.summarise` returns for the whole log."""
         columns = self._kept.taken()
-        spoken = columns["kind"] == BROADCAST
-        broadcasts, receptions = int(np.count_nonzero(spoken)), self._receptions
+        is_broadcast = columns["kind"] == BROADCAST
+        broadcasts, receptions = int(np.count_nonzero(is_broadcast)), self._receptions
         expired, reachable = int(self._open.counts[EXPIRED]), count_reachable(columns, life_us)
         handed = broadcasts + receptions
         return {
@@ -137,6 +137,6 @@ class RunningFigures:
             "expiry_ratio": expired / receptions if receptions else None,
             "reachable": reachable,
             "reach": receptions / reachable if reachable else None,
-            "past_entries": describe(columns["value"][spoken]),
+            "past_entries": describe(columns["value"][is_broadcast]),
             **{f"{name}_us": spread.described() for name, spread in self._spreads.items()},
         }

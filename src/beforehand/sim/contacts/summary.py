@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,14 +37,14 @@ def summarise(columns: Mapping[str, NDArray[Any]], *, life_us: int | None = None
     counts = count_outcomes(columns, found)
     handed = counts["broadcasts"] + counts["receptions"]
     reachable = count_reachable(columns, life_us)
-    spoken = kind == BROADCAST
+    is_broadcast = kind == BROADCAST
     return {
         **counts,
         "delivery_ratio": _ratio(counts["deliveries"], handed),
         "expiry_ratio": _ratio(counts["expired"], counts["receptions"]),
         "reachable": reachable,
         "reach": _ratio(counts["receptions"], reachable),
-        "past_entries": describe(columns["value"][spoken]),
+        "past_entries": describe(columns["value"][is_broadcast]),
         **{f"{measure}_us": spread for measure, spread in describe_delays(found).items()},
     }
 
@@ -139,21 +139,14 @@ def _ratio(part: int, whole: int) -> float | None:
     return part / whole if whole else None
 
 
-def count_violations(
-    columns: Mapping[str, NDArray[Any]],
-    *,
-    on_done: Callable[[int, int], object] = lambda _done, _all: None,
-) -> dict[str, int]:
-    """Return the exact numbers of deliveries that are late, duplicate, or of an unknown message.
-
-    on_done: called with the number of origins checked so far, and their total.
-    """
+def count_violations(columns: Mapping[str, NDArray[Any]]) -> dict[str, int]:
+    """Return the exact numbers of deliveries that are late, duplicate, or of an unknown message."""
     kind = columns["kind"]
     kept = (kind == BROADCAST) | (kind == DELIVER)
     rows = {name: columns[name][kept] for name in ("node", "kind", "origin", "seq")}
-    spoken = rows["kind"] == BROADCAST
-    history = index_log(rows["node"], spoken, rows["origin"], rows["seq"])
-    found = find_violations(history, on_done=on_done)
+    is_broadcast = rows["kind"] == BROADCAST
+    history = index_log(rows["node"], is_broadcast, rows["origin"], rows["seq"])
+    found = find_violations(history)
     counts = np.bincount(found.kind, minlength=len(VIOLATIONS)).tolist()
     return dict(zip(VIOLATIONS, counts, strict=True))
 
@@ -195,10 +188,12 @@ class Delays(NamedTuple):
 def measure_delays(columns: Mapping[str, NDArray[Any]]) -> Delays:
     """Return the delays and the outcomes of all first receptions."""
     kind, t_us = columns["kind"], columns["t_us"]
-    message, spoken = index_messages(columns)
+    message, broadcast_rows = index_messages(columns)
     is_own = columns["node"] == columns["origin"]
     handled = np.flatnonzero(np.isin(kind, (RECEIVE, DELIVER, EXPIRE, DROP)) & ~is_own)
-    place = columns["node"][handled].astype(np.int64) * max(1, len(spoken)) + message[handled]
+    place = (
+        columns["node"][handled].astype(np.int64) * max(1, len(broadcast_rows)) + message[handled]
+    )
     # The sort is stable, so that the rows of a node and a message stay in the order of the log.
     order = np.argsort(place, kind="stable")
     rows, place = handled[order], place[order]
@@ -214,7 +209,7 @@ def measure_delays(columns: Mapping[str, NDArray[Any]]) -> Delays:
     is_open = is_received & ~is_delivered & ~has_expired
     received = rows[first[RECEIVE][is_received]]
     delivered, since = rows[first[DELIVER][is_delivered]], rows[first[RECEIVE][is_delivered]]
-    sent_us = t_us[spoken]
+    sent_us = t_us[broadcast_rows]
     received.sort()
     is_dropped = is_open & (kind[rows[last]] == DROP)
     return Delays(
@@ -244,11 +239,11 @@ def index_messages(columns: Mapping[str, NDArray[Any]]) -> tuple[Ints, Ints]:
     Messages are in the order of origin and seq. The index is meaningless for a row without a
     message, or with a message that no node broadcast.
     """
-    spoken = np.flatnonzero(columns["kind"] == BROADCAST)
-    seqs = np.unique(columns["seq"][spoken])
+    broadcast_rows = np.flatnonzero(columns["kind"] == BROADCAST)
+    seqs = np.unique(columns["seq"][broadcast_rows])
     # Origin and rank of the seq in one number, which is small even if seqs are microseconds.
     keys = columns["origin"].astype(np.int64) * (len(seqs) + 1)
     keys += np.searchsorted(seqs, columns["seq"])
-    order = np.argsort(keys[spoken], kind="stable")
-    index = np.searchsorted(keys[spoken][order], keys)
-    return np.minimum(index, max(0, len(order) - 1)), spoken[order]
+    order = np.argsort(keys[broadcast_rows], kind="stable")
+    index = np.searchsorted(keys[broadcast_rows][order], keys)
+    return np.minimum(index, max(0, len(order) - 1)), broadcast_rows[order]

@@ -71,7 +71,7 @@ from beforehand.sim.contacts.plan import live_at_once
 from beforehand.sim.contacts.run import Result, Spec, Totals
 from beforehand.sim.contacts.running import LogPage
 from beforehand.sim.contacts.traffic import Planned, plan_traffic
-from beforehand.sim.contacts.world import GAUGES, TOLD_TIMES, OnDone
+from beforehand.sim.contacts.world import GAUGES, PROGRESS_REPORTS, OnDone
 
 OnPage = Callable[[LogPage], object]
 """Called with the next part of the log."""
@@ -186,7 +186,7 @@ class Twin:
 
     def _play(self, fixed: Fixed, state: State, on_page: OnPage) -> State:
         size, counts, on_done = len(fixed.plan_t), state.counts, self.on_done
-        pace = max(1, size // TOLD_TIMES) if on_done is not None else size
+        pace = max(1, size // PROGRESS_REPORTS) if on_done is not None else size
         until = min(pace, size)
         while True:
             short = play(fixed, state, until)

@@ -36,12 +36,12 @@ from beforehand.sim.contacts.workload import Broadcast
 from beforehand.sim.log import NO_MESSAGE, Log
 from beforehand.sim.streams import mix, stream_key
 
-_DOWN, _LEAVE, _JOIN, _UP, _SPEAK = range(5)  # the order of events at one instant
+_DOWN, _LEAVE, _JOIN, _UP, _BROADCAST = range(5)  # the order of events at one instant
 
 GAUGES = ("cache", "barrier", "delivered", "pending")
 """The gauges that OPP shows over time (figures 6 and 11)."""
 
-TOLD_TIMES = 500
+PROGRESS_REPORTS = 500
 """How often, approximately, a run reports its progress."""
 
 Wake = tuple[Timer, int]
@@ -110,7 +110,7 @@ class ContactWorld:
         """Run until no event is left. A world that exceeds `events_max` events is an error."""
         plan, queue = self._plan, self._queue
         position = 0
-        pace = max(1, len(plan) // TOLD_TIMES)
+        pace = max(1, len(plan) // PROGRESS_REPORTS)
         for _ in range(events_max):
             if position < len(plan) and (not queue or plan[position][0] <= queue[0][0]):
                 self.now_us, kind, a, b, index = plan[position]
@@ -146,8 +146,8 @@ class ContactWorld:
     # ---- planned events -------------------------------------------------------------------------
 
     def _change(self, kind: int, a: int, b: int, index: int) -> None:
-        if kind == _SPEAK:
-            self._speak(self._workload[index])
+        if kind == _BROADCAST:
+            self._on_broadcast(self._workload[index])
         elif kind == _UP:
             down_us = int(self._trace.contacts[index, 3])
             key = mix(self._key, index)
@@ -162,7 +162,7 @@ class ContactWorld:
         else:
             self._leave(a)
 
-    def _speak(self, broadcast: Broadcast) -> None:
+    def _on_broadcast(self, broadcast: Broadcast) -> None:
         node = broadcast.node
         if node in self._present:
             payload = bytes(broadcast.payload_bytes)
@@ -234,11 +234,11 @@ class ContactWorld:
         # An expiry in this same step may make messages deliverable. They come before the broadcast.
         self.deliver(node, deliveries[:own])
         del deliveries[:own]
-        spoken = deliveries[0]
-        causes = len(spoken.past)
-        for cause in spoken.past:
-            self.pasts.extend((*spoken.id, *cause))  # type: ignore[arg-type]
-        self.log.add(self.now_us, node, BROADCAST, (spoken,), causes)  # type: ignore[arg-type]
+        broadcast = deliveries[0]
+        causes = len(broadcast.past)
+        for cause in broadcast.past:
+            self.pasts.extend((*broadcast.id, *cause))  # type: ignore[arg-type]
+        self.log.add(self.now_us, node, BROADCAST, (broadcast,), causes)  # type: ignore[arg-type]
 
     def received(self, node: NodeId, messages: Sequence[Message]) -> None:
         self.senders.extend([self._source] * len(messages))
@@ -246,8 +246,8 @@ class ContactWorld:
 
     def lost(self, node: NodeId, losses: Sequence[tuple[LossKind, MessageId]]) -> None:
         for kind, message in losses:
-            given_up = (Message(message, (), b""),)
-            self.log.add(self.now_us, node, LOSSES[kind], given_up)  # type: ignore[arg-type]
+            lost = (Message(message, (), b""),)
+            self.log.add(self.now_us, node, LOSSES[kind], lost)  # type: ignore[arg-type]
 
     def wake(self, node: NodeId, timer: Timer, due_us: int, ticket: int) -> None:
         assert isinstance(node, int)
@@ -297,7 +297,7 @@ def _plan(trace: Trace, workload: Sequence[Broadcast]) -> list[tuple[int, int, i
         rows += [(up_us, _UP, a, b, index), (down_us, _DOWN, a, b, index)]
     for index, (node, up_us, down_us) in enumerate(trace.presence.tolist()):
         rows += [(up_us, _JOIN, node, -1, index), (down_us, _LEAVE, node, -1, index)]
-    rows += [(b.t_us, _SPEAK, b.node, -1, index) for index, b in enumerate(workload)]
+    rows += [(b.t_us, _BROADCAST, b.node, -1, index) for index, b in enumerate(workload)]
     rows.sort()
     return rows
 

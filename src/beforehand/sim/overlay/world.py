@@ -31,11 +31,11 @@ from beforehand.protocols.vcube.frames import (
     ENTRY_BYTES,
     HEADER_BYTES,
     MTU_BYTES,
-    CubeFrame,
-    CubeOutbox,
     Entry,
     Packet,
+    VCubeFrame,
     VCubeMessage,
+    VCubeOutbox,
 )
 from beforehand.protocols.vcube.node import VCube
 from beforehand.sim.calendar_queue import CalendarQueue
@@ -176,7 +176,7 @@ class _World:
     def __init__(self, spec: OverlaySpec, seed: int, past: Past | None) -> None:
         self._spec = spec
         self._key = np.uint64(stream_key(seed, "propagation"))
-        out: CubeOutbox = Outbox()
+        out: VCubeOutbox = Outbox()
         self.drivers = [
             BroadcasterDriver(partial(self._core, node, past), self, out=out)
             for node in range(spec.nodes)
@@ -249,7 +249,7 @@ class _World:
     def wake(self, node: Any, timer: Timer, due_us: int, ticket: int) -> None:
         raise AssertionError("can't happen: what keeps nothing sets no timer")
 
-    def send(self, node: Any, sends: Sequence[tuple[NodeId | None, CubeFrame]]) -> None:
+    def send(self, node: Any, sends: Sequence[tuple[NodeId | None, VCubeFrame]]) -> None:
         """Put every packet into the node's single queue, and schedule its arrival at the target."""
         spec, key, (law, a, b) = self._spec, self._key, self._law
         now_us, broadcasts, row = self._now_us, self._broadcasts, len(self._targets)

@@ -10,7 +10,7 @@ from beforehand.kernels.verify.index import index_log
 from beforehand.kernels.verify.merge import merge_by_causality
 from beforehand.logs.model import BROADCAST, DELIVER, Event, Run
 from beforehand.verify.foreign.chains import Graph, Place
-from beforehand.verify.foreign.findings import Finding, Judged, Order, told
+from beforehand.verify.foreign.findings import Finding, Judged, Order, name_some
 from beforehand.verify.foreign.messages import WHOLE_HINT
 
 
@@ -35,54 +35,60 @@ def judge_broadcasts(run: Run, *, is_whole: bool = False) -> Judged:
         raise InputError("an event names no message", where=nameless[0])
     if not any(event.kind == DELIVER for event in rows):
         judged.doubts.append("nothing was delivered")
-    spoken = _spoken(rows)
+    broadcasts = _find_broadcasts(rows)
     line = np.array([s for s, _ in places], np.int32)
-    numbers = {message: at for at, message in enumerate(spoken)}
+    numbers = {message: at for at, message in enumerate(broadcasts)}
     message = np.array([numbers.get(event.message, -1) for event in rows], np.int32)
     if run.is_total:
         merged = np.argsort([event.position or 0 for event in rows])
         forced = np.zeros(0, np.int64)
     else:
-        merged, forced = merge_by_causality(line, message, np.array([*spoken.values()], np.int64))
+        merged, forced = merge_by_causality(
+            line, message, np.array([*broadcasts.values()], np.int64)
+        )
     judged.edges = len(rows) - len(order.sequences)
-    graph = _graph(order.sequences, places, rows, spoken, judged)
+    graph = _graph(order.sequences, places, rows, broadcasts, judged)
     violations = _violations(rows, merged)
     for row in forced.tolist():
-        _add_forced(graph, places, rows, spoken, row, judged)
-    unknown = []
+        _add_forced(graph, places, rows, broadcasts, row, judged)
+    unknown: dict[tuple[str, str], Event] = {}
     for at, kind in violations:
+        event = rows[at]
+        first = unknown.get((event.node, event.message))
         if kind in (LATE, TWICE):
-            _add(graph, places, rows, at, kind, spoken, judged)
+            _add(graph, places, rows, at, kind, broadcasts, judged)
+        elif first is not None:
+            judged.add("twice", _twice(event), first, event)
         elif at not in forced:
-            unknown.append(rows[at])
-    _judge_unknown(unknown, run, spoken, judged, is_whole)
+            unknown[event.node, event.message] = event
+    _judge_unknown([*unknown.values()], run, broadcasts, judged, is_whole)
     return judged
 
 
-def _spoken(rows: list[Event]) -> dict[str, int]:
+def _find_broadcasts(rows: list[Event]) -> dict[str, int]:
     """Return the row of each message's broadcast."""
-    spoken: dict[str, int] = {}
+    broadcasts: dict[str, int] = {}
     for row, event in enumerate(rows):
         if event.kind != BROADCAST:
             continue
-        if event.message in spoken:
-            one, two = sorted((rows[spoken[event.message]].where, event.where))
+        if event.message in broadcasts:
+            one, two = sorted((rows[broadcasts[event.message]].where, event.where))
             problem = f"message `{visible(event.message)}` is broadcast twice"
             raise InputError(problem, where=f"{one} and {two}", hint="an id must name one message")
-        spoken[event.message] = row
-    return spoken
+        broadcasts[event.message] = row
+    return broadcasts
 
 
 def _graph(
     sequences: list[list[Event]],
     places: list[Place],
     rows: list[Event],
-    spoken: dict[str, int],
+    broadcasts: dict[str, int],
     judged: Judged,
 ) -> Graph:
     effects: dict[Place, list[Place]] = {}
     for row, event in enumerate(rows):
-        cause = spoken.get(event.message)
+        cause = broadcasts.get(event.message)
         if event.kind == DELIVER and cause is not None:
             effects.setdefault(places[cause], []).append(places[row])
             judged.edge(rows[cause], event)
@@ -106,11 +112,11 @@ def _add_forced(
     graph: Graph,
     places: list[Place],
     rows: list[Event],
-    spoken: dict[str, int],
+    broadcasts: dict[str, int],
     row: int,
     judged: Judged,
 ) -> None:
-    event, cause = rows[row], spoken[rows[row].message]
+    event, cause = rows[row], broadcasts[rows[row].message]
     what = f"`{event.node}` delivered `{event.message}` before it was broadcast, in every order"
 
     def chain() -> list[Event]:
@@ -127,7 +133,7 @@ def _add(
     rows: list[Event],
     row: int,
     kind: int,
-    spoken: dict[str, int],
+    broadcasts: dict[str, int],
     judged: Judged,
 ) -> None:
     event = rows[row]
@@ -135,12 +141,12 @@ def _add(
     if kind == TWICE:
         before = [e for e in graph.sequences[sequence][:index] if e.kind == DELIVER]
         first = next((e for e in before if e.message == event.message), event)
-        judged.add("twice", f"`{event.node}` delivered `{event.message}` twice", first, event)
+        judged.add("twice", _twice(event), first, event)
         return
     what = f"`{event.node}` delivered `{event.message}` after a message that causally follows it"
 
     def chain() -> list[Event]:
-        path = graph.path(places[spoken[event.message]], (sequence, index - 1))
+        path = graph.path(places[broadcasts[event.message]], (sequence, index - 1))
         delivered = [e for e in path if e.node == event.node and e.kind == DELIVER]
         last = path.index(delivered[-1]) + 1 if delivered and path[-1].kind != DELIVER else None
         return [*path[:last], event]
@@ -148,16 +154,20 @@ def _add(
     judged.findings.append(Finding("late", what, chain))
 
 
+def _twice(event: Event) -> str:
+    return f"`{event.node}` delivered `{event.message}` twice"
+
+
 def _judge_unknown(
-    unknown: list[Event], run: Run, spoken: dict[str, int], judged: Judged, is_whole: bool
+    unknown: list[Event], run: Run, broadcasts: dict[str, int], judged: Judged, is_whole: bool
 ) -> None:
     files = {event.file for event in run.events}
-    if unknown and not is_whole and (len(files) > 1 or not spoken or judged.doubts):
+    if unknown and not is_whole and (len(files) > 1 or not broadcasts or judged.doubts):
         names = sorted({event.message for event in unknown})
-        what = told(names, "delivered messages have no broadcast here")
+        what = name_some(names, "delivered messages have no broadcast here")
         judged.doubts.append(f"{what}; {WHOLE_HINT}")
         return
     for event in unknown:
-        so_far = " so far" if event.message in spoken else ""
+        so_far = " so far" if event.message in broadcasts else ""
         what = f"`{event.node}` delivered `{event.message}`, which no node had broadcast{so_far}"
         judged.add("unknown", what, event)

@@ -33,7 +33,7 @@ class Graph:
             for entry in level:
                 sequence, first = entry
                 if sequence == goal[0] and first <= goal[1] and entry in came:
-                    return self._told(came, start, entry, goal)
+                    return self._between(came, start, entry, goal)
                 end = searched.get(sequence, len(self.sequences[sequence]))
                 for at in range(first, end):
                     for effect in self.effects.get((sequence, at), ()):
@@ -46,7 +46,7 @@ class Graph:
             level = following
         return []
 
-    def _told(
+    def _between(
         self, came: Mapping[Place, tuple[Place, Place]], start: Place, last: Place, goal: Place
     ) -> list[Event]:
         places = [goal, last]
@@ -57,5 +57,5 @@ class Graph:
             if at == start:
                 break
         unique = dict.fromkeys(reversed(places))
-        told = [self.sequences[sequence][index] for sequence, index in unique]
-        return [*told, told[0]] if goal == start else told
+        path = [self.sequences[sequence][index] for sequence, index in unique]
+        return [*path, path[0]] if goal == start else path

@@ -6,7 +6,7 @@ from collections import Counter
 
 from beforehand.errors import InputError, visible
 from beforehand.logs.model import Event, Run
-from beforehand.verify.foreign.findings import Judged, told
+from beforehand.verify.foreign.findings import Judged, name_some
 
 Key = tuple[str, int]
 """A node and its own counter: the name of an event."""
@@ -138,4 +138,4 @@ def _note_disorder(run: Run, judged: Judged) -> None:
             back.append(f"{event.where} ({event.node})")
         last[key] = event
     if back:
-        judged.notes.append(told(back, "lines are not in the order of their node"))
+        judged.notes.append(name_some(back, "lines are not in the order of their node"))

@@ -18,6 +18,7 @@ from beforehand.logs.formats import read_sources
 from beforehand.logs.mapping import Fields, detected
 from beforehand.logs.model import Reading
 from beforehand.logs.profile import read_profile, read_with
+from beforehand.logs.readers.otf2_traces import anchor_of, read_otf2
 from beforehand.logs.readers.tables import Record, read_records
 from beforehand.logs.source import open_sources, source_of
 from beforehand.verify.event_log import GZIP_MARK, PARQUET_MARK, content_of
@@ -92,6 +93,8 @@ def read(path: Path, content: bytes | None, asked: Asked) -> list[Reading]:
     if mark == PARQUET_MARK:
         table = read_parquet(path, content=content_of(path, content))
         return read_table(table, asked, str(path))
+    if content is None and asked.profile is None and (anchor := anchor_of(path)):
+        return [read_otf2(anchor)]
     sources = source_of("-", content) if content is not None else open_sources(path)
     if asked.profile is not None:
         return [read_with(read_profile(asked.profile), sources, asked.fields)]

@@ -18,12 +18,12 @@ class Finding:
     """One violation."""
 
     kind: str
-    told: str
+    summary: str
     chain: Callable[[], Sequence[Event]]
     """Returns the events that prove it, from the cause to the effect."""
 
     def story(self, run: str) -> str:
-        lines = [f"run {visible(run)}: {visible(self.told)}"]
+        lines = [f"run {visible(run)}: {visible(self.summary)}"]
         return "\n".join([*lines, *(line_of(event) for event in self.chain())])
 
 
@@ -39,8 +39,8 @@ class Judged:
     skew: int = 0
     """How many edges have an effect with an earlier physical time than its cause."""
 
-    def add(self, kind: str, told: str, *events: Event) -> None:
-        self.findings.append(Finding(kind, told, lambda: events))
+    def add(self, kind: str, summary: str, *events: Event) -> None:
+        self.findings.append(Finding(kind, summary, lambda: events))
 
     def counts(self) -> dict[str, int]:
         return dict(sorted(Counter(finding.kind for finding in self.findings).items()))
@@ -58,11 +58,11 @@ def line_of(event: Event) -> str:
     known = [] if event.clock is None else [f"clock {dict(sorted(event.clock.items()))}"]
     known += [f"id {event.id}"] if event.id else []
     known += [event.text[:80]] if event.text else []
-    told = f"  {event.where}  node {event.node}  {what}"
-    return visible("  ".join([told, *known]))
+    head = f"  {event.where}  node {event.node}  {what}"
+    return visible("  ".join([head, *known]))
 
 
-def told(names: Sequence[str], noun: str) -> str:
+def name_some(names: Sequence[str], noun: str) -> str:
     """Return a count with the first names: `3 nodes: a, b, c`."""
     shown = ", ".join(f"`{name}`" for name in names[:SHOWN_MAX])
     more = f", {len(names) - SHOWN_MAX:,} more" if len(names) > SHOWN_MAX else ""

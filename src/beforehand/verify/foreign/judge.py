@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from beforehand import events
 from beforehand.errors import visible
-from beforehand.logs.model import BROADCAST, DELIVER, KINDS, RECEIVE, SEND, Reading, Run
+from beforehand.logs.model import (
+    BROADCAST,
+    DELIVER,
+    KINDS,
+    LOCAL,
+    RECEIVE,
+    SEND,
+    Reading,
+    Run,
+)
 from beforehand.promises import DEFAULT_PROMISE, PROMISES
 from beforehand.verify.foreign.broadcasts import judge_broadcasts
 from beforehand.verify.foreign.clocks import judge_clocks
@@ -138,13 +147,35 @@ def _judged(run: Run, is_whole: bool) -> list[Judged]:
             broadcasts.edges = broadcasts.messages = 0  # those of the clocks are counted
         parts.append(broadcasts)
     if parts and run.causality == "messages" and kinds & {SEND, RECEIVE}:
-        parts[-1].notes.append("sends and receives beside broadcasts are not judged")
+        parts.append(_judge_beside(run, is_whole))
     if run.causality == "messages" and not parts:
         messages = judge_messages(run, is_whole=is_whole)
         if not messages.messages and not messages.findings and not parts:
             messages.doubts.append("no message has a send and a receive: there is nothing to judge")
         parts.append(messages)
     return parts
+
+
+def _judge_beside(run: Run, is_whole: bool) -> Judged:
+    """Judge the sends and receives in a log of broadcasts.
+
+    Those that name a broadcast message are its transport, and not judged. Others carry causality
+    from one node to another, which the judge of broadcasts does not see: it may miss a violation.
+    """
+    broadcasts = {event.message for event in run.events if event.kind in (BROADCAST, DELIVER)}
+    ends = [event for event in run.events if event.kind in (SEND, RECEIVE)]
+    apart = [event for event in ends if event.message not in broadcasts]
+    if not apart:
+        return Judged(notes=["sends and receives of broadcast messages are their transport"])
+    kept = [event for event in run.events if event.kind not in (SEND, RECEIVE)]
+    kept = [replace(event, kind=LOCAL) for event in kept]
+    judged = judge_messages(replace(run, events=[*kept, *apart]), is_whole=is_whole)
+    judged.edges = 0  # those of the nodes are counted
+    if not judged.findings:
+        judged.doubts.append(
+            f"{len(apart):,} sends and receives beside the broadcasts may order them, too"
+        )
+    return judged
 
 
 def _strange(kinds: Counter[str]) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from beforehand.logs.model import RECEIVE, SEND, Event, Run
 from beforehand.verify.foreign.chains import Graph, Place
-from beforehand.verify.foreign.findings import Finding, Judged, Order, told
+from beforehand.verify.foreign.findings import Finding, Judged, Order, name_some
 
 WHOLE_HINT = "if the files are the whole run, pass `--whole`"
 
@@ -41,7 +41,7 @@ def judge_messages(run: Run, *, is_whole: bool = False) -> Judged:
         _judge_order(Graph(order.sequences, effects), pairs, judged)
     never = sorted(message for message in sends if message not in receives)
     if never:
-        judged.notes.append(told(never, "messages were sent and never received"))
+        judged.notes.append(name_some(never, "messages were sent and never received"))
     return judged
 
 
@@ -77,10 +77,10 @@ def _pairs(
             what = f"`{message}` is sent {len(puts)} times and received {len(gets)} times"
             judged.add("receive too many", what, *events)
     if unsent:
-        judged.doubts.append(f"{told(unsent, 'received messages have no send')}; {WHOLE_HINT}")
+        judged.doubts.append(f"{name_some(unsent, 'received messages have no send')}; {WHOLE_HINT}")
     if unsure:
         what = "messages are sent several times: which one was received is not known"
-        judged.doubts.append(told(unsure, what))
+        judged.doubts.append(name_some(unsure, what))
     return pairs
 
 
@@ -117,7 +117,7 @@ def _judge_order(graph: Graph, pairs: list[tuple[Place, Place]], judged: Judged)
         if not stuck:
             return
         place = next(p for p in stuck if _follows(graph, p, send_of[p]))
-        _tell(graph, place, send_of[place], judged)
+        _report(graph, place, send_of[place], judged)
         forced.add(place)
         waiting[send_of[place]].remove(place[0])
         ready.append(place[0])
@@ -127,7 +127,7 @@ def _follows(graph: Graph, receive: Place, send: Place) -> bool:
     return (receive[0] == send[0] and receive[1] < send[1]) or bool(graph.path(receive, send))
 
 
-def _tell(graph: Graph, receive: Place, send: Place, judged: Judged) -> None:
+def _report(graph: Graph, receive: Place, send: Place, judged: Judged) -> None:
     got, put = _at(graph.sequences, receive), _at(graph.sequences, send)
     what = f"`{got.node}` received `{got.message}` before `{put.node}` sent it, in every order"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from beforehand.logs.model import Event, Run
-from beforehand.verify.foreign.findings import Judged, Order, told
+from beforehand.verify.foreign.findings import Judged, Order, name_some
 
 
 def judge_parents(run: Run) -> Judged:
@@ -18,7 +18,7 @@ def judge_parents(run: Run) -> Judged:
         else:
             by_id[event.id] = event
     if twice:
-        judged.doubts.append(told(sorted(twice), "ids are there more than once"))
+        judged.doubts.append(name_some(sorted(twice), "ids are there more than once"))
     lost: list[str] = []
     for event in by_id.values():
         for parent in event.parents:
@@ -32,7 +32,7 @@ def judge_parents(run: Run) -> Judged:
             judged.edge(cause, event)
             judged.messages += cause.node != event.node
     if lost:
-        judged.doubts.append(told(lost, "parents are not in the log"))
+        judged.doubts.append(name_some(lost, "parents are not in the log"))
     _judge_cycles(by_id, judged)
     if run.is_sequential:
         _judge_chains(run, by_id, judged)

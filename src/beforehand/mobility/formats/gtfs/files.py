@@ -141,7 +141,7 @@ def _refuse_twins(archive: zipfile.ZipFile, path: Path) -> None:
     sums: dict[str, int] = {}
     for info in archive.infolist():
         if sums.setdefault(info.filename, info.CRC) != info.CRC:
-            hint = "which one is meant? pack the feed again"
+            hint = "remove one of the two from the zip"
             problem = "there are two files of this name in the zip, and they differ"
             raise InputError(problem, where=f"{path}/{info.filename}", hint=hint)
 

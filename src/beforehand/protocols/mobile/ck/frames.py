@@ -58,6 +58,16 @@ class Ack(msgspec.Struct, frozen=True, tag="ck_ack"):
     number: Count
 
 
+class SeenAck(msgspec.Struct, frozen=True, tag="ck_host_ack"):
+    """The messages that a host has delivered: a count per site without gaps, and those beyond."""
+
+    cell: NodeId
+    host: NodeId
+    ses: Count
+    counts: Vector
+    extra: tuple[Id, ...] = ()
+
+
 # ---- radio, down ---------------------------------------------------------------------------------
 
 
@@ -164,7 +174,7 @@ class Refused(msgspec.Struct, frozen=True, tag="ck_refused"):
     ses: Count
 
 
-Uplink = Join | Connect | HostBroadcast | Ack
+Uplink = Join | Connect | HostBroadcast | Ack | SeenAck
 Downlink = Cast | ConnectAck | StationAck
 Routed = Welcome | Fetch | HostState | Refused
 Frame = Union[Uplink, Downlink, Relay, Bundle, Joined, Routed]  # noqa: UP007

@@ -1,4 +1,5 @@
-"""A CK host: it delivers the messages of its station and acknowledges each one at once.
+"""A CK host: it delivers the messages of its station and acknowledges them, each at once or all
+periodically.
 
 It buffers nothing: a message addressed to the host comes after all its causes are delivered, and
 the host ignores all others. It does not survive a crash, because it saves nothing.
@@ -30,14 +31,17 @@ from beforehand.protocols.mobile.ck.frames import (
     Frame,
     HostBroadcast,
     Join,
+    SeenAck,
     Vector,
 )
+from beforehand.protocols.mobile.ck.options import CkOptions
 from beforehand.protocols.mobile.ck.seen import Seen
 from beforehand.protocols.mobile.pace import Pace
 from beforehand.protocols.mobile.was.frames import StationAck
 
 CONNECT: Timer = ("ck connect", None)
-RETRY: Timer = ("ck say again", None)
+RETRY: Timer = ("ck broadcast again", None)
+HOST_ACK: Timer = ("ck host ack", None)
 
 State = Literal["away", "connecting", "connected"]
 
@@ -47,13 +51,16 @@ class CkHost:
 
     tables: tuple[Table, ...] = ()
 
-    def __init__(self, node: NodeId, pace: Pace | None = None) -> None:
+    def __init__(
+        self, node: NodeId, pace: Pace | None = None, *, options: CkOptions | None = None
+    ) -> None:
         self.node = node
         self.needs = Needs({"cell": Link()})
         self.counters = Counters()
         self.state: State = "away"
         self.cell: NodeId | None = None
         self._pace = pace or Pace()
+        self._options = options or CkOptions()
         self._ses = 0
         self._turn = 0
         self._old: NodeId | None = None  # the last station known to have registered this host
@@ -62,6 +69,7 @@ class CkHost:
         self._broadcasts: dict[int, tuple[Message, Vector]] = {}
         self._unacked: dict[int, None] = {}  # own broadcasts not acknowledged by the station
         self._is_repeating = False
+        self._owes_ack = False  # if acknowledgements are periodic
 
     # ---- inputs ---------------------------------------------------------------------------------
 
@@ -86,7 +94,9 @@ class CkHost:
         seq = self._next_broadcast
         self._next_broadcast += 1
         message = Message((self.node, seq), (), payload)
-        self._broadcasts[seq] = (message, () if self._seen is None else self._seen.last())
+        is_named = self._options.needs == "host"
+        past = self._seen.last() if is_named and self._seen is not None else ()
+        self._broadcasts[seq] = (message, past)
         self._unacked[seq] = None
         self.counters.broadcast += 1
         if self.state == "connected" and seq < min(self._broadcasts) + self._pace.inflight_max:
@@ -100,7 +110,7 @@ class CkHost:
             return
         if isinstance(frame, Cast):  # checked first, because most frames are of this type
             if frame.cell == source and self.state == "connected":
-                self._on_cast(frame, out)
+                self._on_cast(now_us, frame, out)
         elif isinstance(frame, Downlink) and frame.cell == source:
             if isinstance(frame, ConnectAck):
                 self._on_connect_ack(now_us, frame, out)
@@ -115,6 +125,8 @@ class CkHost:
             self._is_repeating = False
             self._send_all(out)
             self._repeat(now_us, out)
+        elif timer == HOST_ACK and self._owes_ack:
+            self._acknowledge(now_us, out)
 
     def restore(self, now_us: int, rows: Rows, out: Outbox[Frame]) -> None:
         """Do nothing: a CK host saves nothing."""
@@ -136,7 +148,8 @@ class CkHost:
     def _quit(self, out: Outbox[Frame]) -> None:
         if self.cell is not None:
             self.cell, self.state, self._is_repeating = None, "away", False
-            out.timers += [(CONNECT, CANCEL), (RETRY, CANCEL)]
+            self._owes_ack = False
+            out.timers += [(CONNECT, CANCEL), (RETRY, CANCEL), (HOST_ACK, CANCEL)]
 
     def _ask(self, now_us: int, out: Outbox[Frame]) -> None:
         assert self.cell is not None
@@ -158,7 +171,7 @@ class CkHost:
         if self._seen is None:
             # Broadcasts from before the join depend on nothing.
             self._seen = Seen(frame.start)
-            nothing = (0,) * len(frame.start)
+            nothing = (0,) * (len(frame.start) if self._options.needs == "host" else 0)
             self._broadcasts = {
                 seq: (message, nothing) for seq, (message, _) in self._broadcasts.items()
             }
@@ -167,10 +180,12 @@ class CkHost:
         self._unacked = dict.fromkeys(self._broadcasts)
         self._send_all(out)
         self._repeat(now_us, out)
+        if self._options.acks_always:
+            self._owe_ack(now_us, out)
 
     # ---- incoming -------------------------------------------------------------------------------
 
-    def _on_cast(self, frame: Cast, out: Outbox[Frame]) -> None:
+    def _on_cast(self, now_us: int, frame: Cast, out: Outbox[Frame]) -> None:
         """Deliver and acknowledge a message if it is for this host.
 
         It is if it names the host, or if it is for all registered hosts and the host was registered
@@ -190,7 +205,25 @@ class CkHost:
             self.counters.delivered += 1
             out.receives.append(frame.message)
             out.deliveries.append(frame.message)
-        out.sends.append((self.cell, Ack(self.cell, self.node, self._ses, *id)))
+        if self._options.ack_us:
+            self._owe_ack(now_us, out)
+        else:
+            out.sends.append((self.cell, Ack(self.cell, self.node, self._ses, *id)))
+
+    def _owe_ack(self, now_us: int, out: Outbox[Frame]) -> None:
+        if not self._owes_ack:
+            self._owes_ack = True
+            out.timers.append((HOST_ACK, now_us + self._options.ack_us))
+
+    def _acknowledge(self, now_us: int, out: Outbox[Frame]) -> None:
+        assert self.cell is not None
+        assert self._seen is not None
+        self._owes_ack = False
+        seen = self._seen
+        ack = SeenAck(self.cell, self.node, self._ses, seen.counts, seen.extra)
+        out.sends.append((self.cell, ack))
+        if self._options.acks_always:
+            self._owe_ack(now_us, out)
 
     def _on_station_ack(self, frame: StationAck) -> None:
         for ack in frame.acks:

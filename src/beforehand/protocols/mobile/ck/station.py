@@ -23,7 +23,6 @@ from beforehand.protocols.contract.outbox import Outbox
 from beforehand.protocols.contract.tables import Rows, Table
 from beforehand.protocols.mobile.ck.discard import FLUSH, Discard
 from beforehand.protocols.mobile.ck.frames import (
-    Ack,
     Bundle,
     Cast,
     Connect,
@@ -35,10 +34,13 @@ from beforehand.protocols.mobile.ck.frames import (
     Receipt,
     Relay,
     Routed,
+    SeenAck,
     Uplink,
 )
 from beforehand.protocols.mobile.ck.guest import Guest, Kept
 from beforehand.protocols.mobile.ck.handoff import Handoff
+from beforehand.protocols.mobile.ck.options import CkOptions
+from beforehand.protocols.mobile.ck.seen import Seen
 from beforehand.protocols.mobile.pace import Pace, ranges_of
 from beforehand.protocols.mobile.station_tree import routes
 from beforehand.protocols.mobile.was.frames import BroadcastAck, StationAck
@@ -57,7 +59,12 @@ class CkStation:
     tables: tuple[Table, ...] = ()
 
     def __init__(
-        self, node: NodeId, wires: Sequence[tuple[NodeId, NodeId]], pace: Pace | None = None
+        self,
+        node: NodeId,
+        wires: Sequence[tuple[NodeId, NodeId]],
+        pace: Pace | None = None,
+        *,
+        options: CkOptions | None = None,
     ) -> None:
         self.node = node
         self.needs = Needs({"cell": Link(), "wire": Link(fifo=True, reliable=True)})
@@ -68,6 +75,8 @@ class CkStation:
         self._site = sites.index(node)
         self._wired = tuple(dict.fromkeys(via.values()))
         self._pace = pace or Pace()
+        self._options = options or CkOptions()
+        self._received = [0] * len(sites)  # how many messages of each station
         self._discard = Discard(self._site, sites, via, self._drop)
         self.handoff = Handoff(node, sites, via, self.kept, self._discard)
         self._arrived = 0
@@ -141,8 +150,10 @@ class CkStation:
                 return
             if isinstance(frame, HostBroadcast):
                 self._on_host_broadcast(guest, frame, out)
+            elif isinstance(frame, SeenAck):
+                self._on_seen_ack(guest, frame)
             else:
-                self._on_ack(guest, frame)
+                self._on_ack(guest, (frame.site, frame.number))
 
     def _on_host_broadcast(self, guest: Guest, frame: HostBroadcast, out: Outbox[Frame]) -> None:
         self._unanswered[guest.host] = guest
@@ -161,21 +172,37 @@ class CkStation:
     def _initiate(self, guest: Guest, frame: HostBroadcast, out: Outbox[Frame]) -> None:
         """Number a host's broadcast and disseminate it.
 
-        It depends on the messages that its host had delivered and on the host's earlier broadcasts.
+        It depends on the messages that its host had delivered and on the host's earlier broadcasts;
+        or on all messages that this station has received. These are among them: the record of a
+        host comes behind them, on FIFO wires.
         """
-        site, last = guest.last_broadcast
-        needs = list(frame.past)
-        needs[site] = max(needs[site], last)
+        if self._options.needs == "station":
+            needs = [*self._received]
+        else:
+            site, last = guest.last_broadcast
+            needs = list(frame.past)
+            needs[site] = max(needs[site], last)
         guest.last_broadcast = (self._site, self._discard.initiate())
         relay = Relay(*guest.last_broadcast, tuple(needs), frame.message)
         self._disseminate(relay, None, out)
 
-    def _on_ack(self, guest: Guest, frame: Ack) -> None:
-        id = (frame.site, frame.number)
+    def _on_ack(self, guest: Guest, id: Id) -> None:
         if id not in guest.seen:
             guest.acknowledge(id)
             self.handoff.changed.append(guest)
-            self._discard.on_receipt(Receipt(frame.site, guest.host, frame.number))
+            self._discard.on_receipt(Receipt(id[0], guest.host, id[1]))
+
+    def _on_seen_ack(self, guest: Guest, frame: SeenAck) -> None:
+        """Acknowledge the messages of the vector that the host lacks, as far as it is known here.
+
+        A wrong host may send a count of any size, so the messages are enumerated and not the count.
+        """
+        if len(frame.counts) != len(self._received):
+            self.counters.refused += 1
+            return
+        seen = Seen(frame.counts, frame.extra)
+        for id in [id for id in (*guest.blocked, *guest.in_flight) if id in seen]:
+            self._on_ack(guest, id)
 
     # ---- messages -------------------------------------------------------------------------------
 
@@ -183,6 +210,7 @@ class CkStation:
         """Forward a message in the tree, and transmit it to the hosts that may deliver it."""
         out.sends += [(peer, relay) for peer in self._wired if peer != source]
         id = (relay.site, relay.number)
+        self._received[relay.site] = relay.number
         self._arrived += 1
         kept = Kept(relay.message, relay.needs, self._arrived, rests=self._pace.rounds)
         self.kept[id] = kept

@@ -1,9 +1,10 @@
 """One end of a TCP connection, as MOB-TR section V.A measures it: Reno, counted in messages.
 
 It has cumulative acknowledgements, slow start and congestion avoidance, a fast retransmit after
-three duplicate acknowledgements, and a timeout that doubles with every attempt. A small segment
+three duplicate acknowledgements, and a timeout that doubles with every attempt. The timeout is
+constant, as the report has it, or follows the measured round trips (RFC 6298). A small segment
 waits while another one is in flight (Nagle). An acknowledgement waits for a second segment (delayed
-acknowledgement).
+acknowledgement), or for none.
 """
 
 from __future__ import annotations
@@ -26,7 +27,10 @@ FLIGHT_MIN = 2
 class Tcp(msgspec.Struct, frozen=True):
     """The parameters of MOB-TR section V.A, and TCP's defaults where the report gives none."""
 
+    timeout_us_first: int = 200_000
+    """The timeout of a connection request, and of data before the first progress. INET: 3 s."""
     timeout_us_min: int = 200_000
+    """The timeout after progress; if `measures`, the least timeout. INET: 1 s."""
     timeout_us_max: int = 60_000_000
     window: int = 46
     """Maximum number of messages in flight."""
@@ -35,9 +39,47 @@ class Tcp(msgspec.Struct, frozen=True):
     messages."""
     segment_bytes: int = 536
     ack_us: int = 200_000
-    """Maximum delay of an acknowledgement."""
+    """Maximum delay of an acknowledgement. 0: none is delayed, the default of INET."""
+    measures: bool = False
+    """Whether the timeout is the smoothed round trip and four times its deviation, as in INET. A
+    segment that was retransmitted is not measured, and a doubled timeout stays until one is
+    measured (Karn)."""
     gap_us: int = 5_000
     """Time between the sends of one message to two hosts of a cell."""
+
+
+ROUND_TRIP_GAIN = 8
+"""A measurement changes the estimates by an eighth of the difference, in INET both of them."""
+
+
+class RoundTrip:
+    """The estimate of the round trip of a connection, and the timeout that follows from it."""
+
+    def __init__(self, tcp: Tcp) -> None:
+        self._least_us, self._most_us = tcp.timeout_us_min, tcp.timeout_us_max
+        self._smoothed_us = 0
+        self._deviation_us = tcp.timeout_us_first // 4  # so that the first timeout follows
+        self._timed: tuple[int, int] | None = None
+
+    def start(self, end: int, now_us: int) -> None:
+        """Note when new messages up to the number `end` were sent. One segment is timed at once."""
+        if self._timed is None:
+            self._timed = (end, now_us)
+
+    def discard(self) -> None:
+        """Measure nothing that is in flight: it may be retransmitted (Karn)."""
+        self._timed = None
+
+    def measure(self, oldest: int, now_us: int) -> int | None:
+        """Return the new timeout if the timed segment is acknowledged, else None."""
+        if self._timed is None or oldest < self._timed[0]:
+            return None
+        error_us = now_us - self._timed[1] - self._smoothed_us
+        self._timed = None
+        self._smoothed_us += error_us // ROUND_TRIP_GAIN
+        self._deviation_us += (abs(error_us) - self._deviation_us) // ROUND_TRIP_GAIN
+        timeout_us = self._smoothed_us + 4 * self._deviation_us
+        return min(max(timeout_us, self._least_us), self._most_us)
 
 
 class Connection:
@@ -60,7 +102,8 @@ class Connection:
         self._threshold = float(tcp.window)
         self._duplicates = 0
         self._is_recovering = False
-        self._timeout_us = tcp.timeout_us_min
+        self._timeout_us = tcp.timeout_us_first
+        self._round_trip = RoundTrip(tcp) if tcp.measures else None
         # incoming
         self._expected = 0
         self._early: dict[int, Message] = {}
@@ -79,6 +122,8 @@ class Connection:
         for first, messages in self._segments():
             self._send(first, messages, out)
             self._next = first + len(messages)
+            if self._round_trip is not None and first >= self._sent:
+                self._round_trip.start(self._next, now_us)
         self._sent = max(self._sent, self._next)
         if self._next > before == self._oldest:  # nothing was in flight
             out.timers.append((self._resend, now_us + self._timeout_us))
@@ -89,7 +134,7 @@ class Connection:
         ordered = self._take(frame, out)
         self._on_ack(now_us, frame, out)
         self.push(now_us, out)
-        if self._owed > 1:
+        if self._owed > 1 or (self._owed and not self._tcp.ack_us):
             self._send(self._next, (), out)
         elif self._owed > owed:
             out.timers.append((self._ack, now_us + self._tcp.ack_us))
@@ -102,6 +147,8 @@ class Connection:
             self._send(self._next, (), out)
         elif timer == self._resend and self._next > self._oldest:
             self._timeout_us = min(2 * self._timeout_us, self._tcp.timeout_us_max)
+            if self._round_trip is not None:
+                self._round_trip.discard()
             self._slow_down()
             self._window = float(self._tcp.window_start)
             self._duplicates, self._is_recovering = 0, False
@@ -203,7 +250,10 @@ class Connection:
         for number in range(self._oldest, self._oldest + acked):
             del self._unacked[number]
         self._next = max(self._next, self._oldest)
-        self._timeout_us = self._tcp.timeout_us_min
+        if self._round_trip is None:
+            self._timeout_us = self._tcp.timeout_us_min
+        elif (measured_us := self._round_trip.measure(self._oldest, now_us)) is not None:
+            self._timeout_us = measured_us
         self._duplicates = 0
         if self._is_recovering:
             self._window, self._is_recovering = self._threshold, False
@@ -218,6 +268,8 @@ class Connection:
 
     def _retransmit(self, out: Outbox[Frame]) -> None:
         """Resend the first unacknowledged segment before its timeout (fast retransmit)."""
+        if self._round_trip is not None:
+            self._round_trip.discard()
         self._slow_down()
         self._send(self._oldest, self._fill(self._oldest, self._next), out)
         self._window = self._threshold + DUPLICATES

@@ -175,7 +175,7 @@ class TcpHost:
             self.cell = peer
             self._ses += 1
             self.state = "connecting"
-            self._timeout_us = self._tcp.timeout_us_min
+            self._timeout_us = self._tcp.timeout_us_first
             self._ask(now_us, out)
         elif not up and peer == self.cell:
             self._quit(out)

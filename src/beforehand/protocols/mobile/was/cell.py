@@ -50,8 +50,8 @@ class Guest(msgspec.Struct):
     """When the last frame of the host arrived."""
     phase: Phase = "here"
     is_fresh: bool = False
-    """Whether the host was registered as new. Such a registration is void until the host has heard
-    of it."""
+    """Whether the host was registered as new. Such a registration is void until the host has
+    received the ConnectAck."""
     early: dict[int, Message] = {}
     """Broadcasts received from the host ahead of a missing one."""
     has: Ranges = ()

@@ -30,7 +30,7 @@ class Guard:
             self._recent.append(is_repetition)
 
     def unregister(self, now_us: int) -> None:
-        """Unregister silent and costly hosts. The station tells them when it hears them again."""
+        """Unregister silent and costly hosts. A host learns of it when its next frame arrives."""
         pace = self._pace
         if pace.patience_us is None:
             return

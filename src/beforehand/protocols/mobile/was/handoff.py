@@ -360,7 +360,7 @@ class Handoff:
 def _is_worthless(guest: Guest, place: Place) -> bool:
     """Return whether the registration is void (correction 18).
 
-    It is if the host was registered elsewhere since, or if it was registered as new and never heard
-    of that.
+    It is if the host was registered elsewhere since, or if it was registered as new and never
+    received the ConnectAck.
     """
     return place.ses > guest.ses or (guest.is_fresh and place.ses < guest.ses)

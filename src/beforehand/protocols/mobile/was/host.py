@@ -30,7 +30,7 @@ from beforehand.protocols.contract.outbox import Outbox
 from beforehand.protocols.contract.proof import Proofs
 from beforehand.protocols.contract.tables import Rows, Table
 from beforehand.protocols.mobile.bounds import refuse_long
-from beforehand.protocols.mobile.pace import Pace, ranges_of
+from beforehand.protocols.mobile.pace import Pace
 from beforehand.protocols.mobile.was.frames import (
     Cast,
     CatchUp,
@@ -52,7 +52,7 @@ from beforehand.protocols.mobile.was.frames import (
 
 CONNECT: Timer = ("connect", None)
 ACK: Timer = ("host ack", None)
-RETRY: Timer = ("say again", None)
+RETRY: Timer = ("broadcast again", None)
 
 State = Literal["away", "connecting", "catching", "connected", "leaving", "gone"]
 
@@ -151,7 +151,7 @@ class Host:
             return
         self.state = "leaving"
         self._save(out)
-        self._hush(out)
+        self._clear_cell(out)
         if self.cell is not None:
             self._ask(now_us, out)
 
@@ -176,7 +176,7 @@ class Host:
                 self._forget(out)
         elif isinstance(frame, Forgotten):
             if self._is_mine(frame) and self.state in ("connected", "catching"):
-                self._hush(out)
+                self._clear_cell(out)
                 self._open(now_us, out)
         else:
             assert_never(frame)
@@ -205,7 +205,6 @@ class Host:
             if memory.has_left:
                 self.state = "leaving"
         self._broadcasts = dict(sorted(rows.get(BROADCASTS.name, {}).items()))
-        self._unacked = set(self._broadcasts)
 
     def explain(self, message: MessageId) -> MessageStatus:
         """Return "waiting" or "unknown": a host does not remember what it has delivered."""
@@ -232,9 +231,9 @@ class Host:
         self.cell = None
         if self.state not in ("leaving", "gone"):
             self.state = "away"
-        self._hush(out)
+        self._clear_cell(out)
 
-    def _hush(self, out: Outbox[Frame]) -> None:
+    def _clear_cell(self, out: Outbox[Frame]) -> None:
         """Clear the state of the old cell, and cancel acknowledgements: they would refer to its
         numbers. So do the messages received out of order (correction 6)."""
         self._early.clear()
@@ -348,7 +347,7 @@ class Host:
         assert self.cell is not None
         self._owes_ack = self.state == "catching"  # until ConnectAck (correction 16)
         self._save(out)
-        ranges = ranges_of(sorted(self._early))
+        ranges = self._pace.ranges(self._early)
         out.sends.append((self.cell, HostAck(self.cell, self.node, self._place, ranges)))
         if self._owes_ack:
             out.timers.append((ACK, now_us + self._pace.ack_us))
@@ -396,5 +395,5 @@ class Host:
             out.saves.append((MEMORY.name, "", memory))
 
     def _forget(self, out: Outbox[Frame]) -> None:
-        self._hush(out)
+        self._clear_cell(out)
         self._drop_acked(self._next_broadcast, out, is_lost=True)

@@ -22,7 +22,7 @@ from beforehand.protocols.contract.outbox import Outbox
 from beforehand.protocols.contract.proof import Proofs
 from beforehand.protocols.contract.tables import Rows, Table
 from beforehand.protocols.mobile.bounds import are_short
-from beforehand.protocols.mobile.pace import Pace, ranges_of
+from beforehand.protocols.mobile.pace import Pace
 from beforehand.protocols.mobile.station_tree import routes
 from beforehand.protocols.mobile.was.cell import Cell, Guest
 from beforehand.protocols.mobile.was.frames import (
@@ -266,7 +266,7 @@ class Station:
         for guest in self.cell.guests.values():
             if guest.owes_ack:
                 guest.owes_ack = False
-                ranges = ranges_of(sorted(guest.early))
+                ranges = self._pace.ranges(guest.early)
                 acks.append(BroadcastAck(guest.host, guest.ses, guest.next_broadcast, ranges))
         if acks:
             out.sends.append((EVERYBODY, StationAck(self.node, tuple(acks))))

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Sequence
 from itertools import accumulate
 
-from beforehand.runtime.transport.records import BATCH_BYTES, FRAME_OVERHEAD
+from beforehand.runtime.transport.connection.records import BATCH_BYTES, FRAME_OVERHEAD
 
 
 class ReadBuffer:

@@ -1,4 +1,4 @@
-"""One TCP connection, from the hello to the close: the asyncio protocol around the handshake.
+"""One TCP connection, from the cookie to the close: the asyncio protocol around the handshake.
 
 A link knows no other connections. It reports to its owner, the mesh, which decides whether this
 connection becomes the link between two members.
@@ -7,96 +7,71 @@ connection becomes the link between two members.
 from __future__ import annotations
 
 import asyncio
-import enum
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
 
 from beforehand.runtime.crypto.handshake import (
-    HELLO_BYTES,
     SEAL_BYTES,
-    Handshake,
     Introduction,
+    LateMember,
     Opener,
     Sealer,
-    check_magic,
 )
 from beforehand.runtime.transport.address import Address
-from beforehand.runtime.transport.buffers import ReadBuffer, SendQueue
-from beforehand.runtime.transport.disconnects import Refused
-from beforehand.runtime.transport.limits import Limits
-from beforehand.runtime.transport.records import (
+from beforehand.runtime.transport.connection.buffers import ReadBuffer, SendQueue
+from beforehand.runtime.transport.connection.drain import Drain, sink
+from beforehand.runtime.transport.connection.flood_meter import FloodMeter
+from beforehand.runtime.transport.connection.handshake_stream import HandshakeStream
+from beforehand.runtime.transport.connection.link_owner import LinkState, Owner
+from beforehand.runtime.transport.connection.records import (
     BEAT,
-    CLOSING,
     FRAMES,
     GOODBYE,
     INTRODUCTION,
     KEEP,
+    NORMAL_ENDS,
+    NOTICE,
     PING,
     PONG,
     content_bytes_max,
     count_frames,
     pack_frames,
     pack_goodbye,
+    pack_notice,
     unpack_frames,
     unpack_goodbye,
+    unpack_notice,
 )
+from beforehand.runtime.transport.disconnects import Refused
+from beforehand.runtime.transport.limits import Limits
 
 LENGTH_BYTES = 4
-INTRODUCTION_BYTES_MAX = 1024
+FIRST_RECORD_BYTES_MAX = 1024
+"""The longest record before the introduction is checked."""
 READ_BYTES = 8 << 10
 """Read buffer of an idle link, as most links are. It grows for longer records."""
 WRITE_HIGH_BYTES = 256 << 10
 """Bytes in the transport's write buffer above which frames wait in the send queue."""
 LINGER_SECONDS = 1.0
 """Time for a goodbye to be sent before the connection is aborted."""
-FLOOD_SECONDS = 2
-"""Seconds over which `frames_per_second_max` is averaged."""
-
-
-class LinkState(enum.IntEnum):
-    """The state of a connection; it only increases."""
-
-    HELLO = 0
-    INTRODUCTION = 1
-    DECIDING = 2
-    UP = 3
-    ENDED = 4
-
-
-class Owner(Protocol):
-    """The callbacks of a link."""
-
-    def on_connected(self, link: Link) -> bool:
-        """Return whether there is a free place for this connection."""
-
-    def is_replay(self, hello: bytes) -> bool:
-        """Return whether this hello was received before; remember it."""
-
-    def on_introduced(self, link: Link, peer: Introduction) -> None: ...
-    def on_keep(self, link: Link) -> None: ...
-    def on_pong(self, link: Link) -> None: ...
-    def on_frame(self, name: str, frame: bytes) -> None: ...
-    def on_room(self, link: Link) -> None: ...
-    def on_ended(self, link: Link, kind: str, problem: str) -> None:
-        """Called exactly once, for any reason; only `on_lost` follows."""
-
-    def on_lost(self, link: Link) -> None:
-        """Called exactly once, as the last event: the socket is closed."""
 
 
 class Link(asyncio.BufferedProtocol):
     """One connection; `Mesh` documents the guarantees to callers."""
 
-    def __init__(self, owner: Owner, handshake: Handshake, limits: Limits) -> None:
+    def __init__(self, owner: Owner, handshake: HandshakeStream, limits: Limits) -> None:
         self._loop = asyncio.get_running_loop()
         self._owner, self._limits = owner, limits
-        self._handshake: Handshake | None = handshake
+        self._handshake: HandshakeStream | None = handshake
         self.is_dialed = handshake.is_dialer
         self.state = LinkState.HELLO
         self.name = ""
         """The peer's name, once it is proven; before, empty."""
         self.address = Address("", 0)
+        self.target: Address | None = None
+        """The address that was dialed; None for a connection that came in."""
+        self.secret_id = ""
+        """The secret of the connection, once the peer has proven that it holds it."""
         self.was_up = self.was_turned_away = False
         self.since_us = 0
         self.began = self.received_at = self.sent_at = self._loop.time()
@@ -115,13 +90,13 @@ class Link(asyncio.BufferedProtocol):
         """Frames of the last decrypted record that are not handed over yet."""
         self._has_held = False
         self._is_taking = False
-        self._tokens = float(FLOOD_SECONDS * limits.frames_per_second_max)
-        self._refilled = self.began
+        self._meter = FloodMeter(limits.frames_per_second_max, self.began)
         self._queue = SendQueue()
         self._is_choked = self._is_flushing = self._owes_pong = self._was_beyond_half = False
-        self._record_bytes_max = INTRODUCTION_BYTES_MAX
+        self._record_bytes_max = FIRST_RECORD_BYTES_MAX
         self._on_frame: Callable[[str, bytes], None] = owner.on_frame
         self._linger: asyncio.TimerHandle | None = None
+        self._drain: Drain | None = None
 
     # ---- the connection -------------------------------------------------------------------------
 
@@ -134,12 +109,13 @@ class Link(asyncio.BufferedProtocol):
             self.address = Address(remote[0], remote[1])
         if not self._owner.on_connected(self):
             self.end("too_many_connections", "no place for another connection")
-        elif self.is_dialed and self._handshake:
-            self._write(self._handshake.hello)
+        elif self._handshake and self._handshake.start:
+            self._write(self._handshake.start)
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._linger:
             self._linger.cancel()
+        self.stop_draining()
         cause = f": {exc}" if exc else ""
         if self.state is LinkState.HELLO and self.is_dialed:
             self.end("turned_away", "it refused our hello: another secret or version, or no place")
@@ -162,12 +138,12 @@ class Link(asyncio.BufferedProtocol):
         """Close the connection. Tell a peer that holds the group secret the reason."""
         if self.state is LinkState.ENDED:
             return
-        can_tell = self.state > LinkState.HELLO and not self._is_choked and not self._is_closing()
+        can_report = self.state > LinkState.HELLO and not self._is_choked
         self.state = LinkState.ENDED
         self._queue.clear()
         self._held, self._has_held = (), False
         self._buffer.clear()
-        if can_tell:
+        if can_report and not self._transport.is_closing():
             self._write_record(pack_goodbye(kind))
             self._transport.close()
             self._linger = self._loop.call_later(LINGER_SECONDS, self._transport.abort)
@@ -176,19 +152,43 @@ class Link(asyncio.BufferedProtocol):
         self.ended.set_result(None)
         self._owner.on_ended(self, kind, problem)
 
-    def _is_closing(self) -> bool:
-        return self._transport.is_closing()
+    def _refuse(self, refused: Refused) -> None:
+        """End a connection whose hello did not open under a valid secret.
+
+        The place among the handshakes is free at once. Nothing on the network shows it.
+        """
+        if isinstance(refused, LateMember):
+            self._write(refused.answer)
+        if self._owner.may_drain():
+            self._drain = Drain(self._transport, self._loop)
+        else:
+            self._transport.abort()
+        self.state = LinkState.ENDED
+        self._buffer.clear()
+        self.ended.set_result(None)
+        self._owner.on_ended(self, refused.kind, refused.problem)
+
+    @property
+    def is_draining(self) -> bool:
+        """Whether the socket of a stranger is still read."""
+        return self._drain is not None and not self._transport.is_closing()
+
+    def stop_draining(self) -> None:
+        """Close the socket of a stranger at once."""
+        if self._drain:
+            self._drain.stop()
 
     # ---- receiving ------------------------------------------------------------------------------
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        return self._buffer.space()
+        return sink if self.state is LinkState.ENDED else self._buffer.space()
 
     def buffer_updated(self, nbytes: int) -> None:
-        now = self._loop.time()
-        rate = self._limits.frames_per_second_max
-        self._tokens = min(self._tokens + (now - self._refilled) * rate, FLOOD_SECONDS * rate)
-        self.received_at = self._refilled = now
+        if self._drain:
+            self._drain.read(nbytes)
+            return
+        self.received_at = self._loop.time()
+        self._meter.refill(self.received_at)
         self.bytes_in += nbytes
         self._buffer.filled(nbytes)
         self._take()
@@ -228,7 +228,7 @@ class Link(asyncio.BufferedProtocol):
             self._hand_over()
             return True
         if self.state is LinkState.HELLO:
-            return self._take_hello()
+            return self._take_handshake()
         buffer = self._buffer
         if len(buffer) < LENGTH_BYTES:
             buffer.reserve(LENGTH_BYTES)
@@ -245,41 +245,48 @@ class Link(asyncio.BufferedProtocol):
         self._on_record(self._opener.open(buffer.take(size)))
         return True
 
-    def _take_hello(self) -> bool:
-        start = self._buffer.peek(HELLO_BYTES)
-        check_magic(start)
-        if len(start) < HELLO_BYTES:
+    def _take_handshake(self) -> bool:
+        """Take the next message of the handshake that is no record."""
+        handshake = self._handshake
+        assert handshake is not None, "can't happen: it is dropped after this state"
+        try:
+            reply = handshake.take(self._buffer)
+        except Refused as refused:
+            if self.is_dialed:
+                raise
+            self._refuse(refused)
             return False
-        self._buffer.take(HELLO_BYTES)
-        assert self._handshake is not None
-        self._sealer, self._opener = self._handshake.on_hello(start)
-        if not self.is_dialed:
-            if self._owner.is_replay(start):
-                raise Refused("replayed", "this hello was received before")
-            self._write(self._handshake.hello)
-            self._introduce()
-        self.state = LinkState.INTRODUCTION
+        if reply is None:
+            return False
+        if reply:
+            self._write(reply)
+        if handshake.is_proven:
+            self._sealer, self._opener = handshake.sealer, handshake.opener
+            self.secret_id = handshake.secret_id
+            self.state = LinkState.INTRODUCTION
+            if self.is_dialed:
+                peer, introduction = handshake.meet()
+                self._write_record(bytes([INTRODUCTION]) + introduction)
+                self._introduced(peer)
         return True
-
-    def _introduce(self) -> None:
-        assert self._handshake is not None
-        self._write_record(bytes([INTRODUCTION]) + self._handshake.introduction())
 
     def _on_record(self, content: bytes) -> None:
         kind = content[0] if content else 0
-        self._tokens -= count_frames(content) if kind == FRAMES else 1
-        if self._tokens < 0:
+        if not self._meter.take(count_frames(content) if kind == FRAMES else 1):
             most = self._limits.frames_per_second_max
             raise Refused("flood", f"more than {most:,} frames per second")
         if kind == GOODBYE:
             self._on_goodbye(unpack_goodbye(content))
         elif self.state is LinkState.INTRODUCTION and kind == INTRODUCTION:
-            self._on_introduction(content[1:])
+            assert self._handshake is not None, "can't happen: it is dropped after this state"
+            self._introduced(self._handshake.on_introduction(content[1:]))
         elif self.state is LinkState.UP and kind == FRAMES:
             frames = unpack_frames(content, self._limits.frame_bytes_max)
             self.frames_in += len(frames)
             self._held, self._has_held = iter(frames), True
             self._hand_over()
+        elif self.state is LinkState.UP and kind == NOTICE:
+            self._owner.on_notice(self, unpack_notice(content))
         elif len(content) != 1:
             raise Refused("malformed", f"{len(content)} bytes of kind {kind}")
         elif self.state is LinkState.UP and kind == PING:
@@ -293,7 +300,7 @@ class Link(asyncio.BufferedProtocol):
             raise Refused("malformed", f"a record of kind {kind} while {self.state.name.lower()}")
 
     def _on_goodbye(self, reason: str) -> None:
-        if reason in (CLOSING, "redundant", "replaced", "own_address"):  # normal ends
+        if reason in NORMAL_ENDS:
             self.end(reason, "the other end hung up")
         else:
             self.was_turned_away = True
@@ -301,11 +308,7 @@ class Link(asyncio.BufferedProtocol):
                 "turned_away", f"the other end closed the connection, giving the reason: {reason}"
             )
 
-    def _on_introduction(self, content: bytes) -> None:
-        assert self._handshake is not None
-        peer = self._handshake.on_introduction(content)
-        if self.is_dialed:
-            self._introduce()
+    def _introduced(self, peer: Introduction) -> None:
         self._handshake = None
         self._record_bytes_max = content_bytes_max(self._limits) + SEAL_BYTES
         self.state = LinkState.DECIDING
@@ -324,6 +327,11 @@ class Link(asyncio.BufferedProtocol):
     def keep(self) -> None:
         """Tell the peer that this connection is the link."""
         self._write_record(bytes([KEEP]))
+
+    def notice(self, ends_us: int) -> None:
+        """Tell the peer when the secret of this link ends."""
+        if self.state is LinkState.UP:
+            self._write_record(pack_notice(ends_us))
 
     def ping(self) -> None:
         if not self._is_choked:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beforehand.runtime.transport.buffers import ReadBuffer, SendQueue
-from beforehand.runtime.transport.records import BATCH_BYTES
+from beforehand.runtime.transport.connection.buffers import ReadBuffer, SendQueue
+from beforehand.runtime.transport.connection.records import BATCH_BYTES
 
 CAPACITY = 16
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from beforehand.commands.shell.console import Commands, add_command, add_json, print_json
-from beforehand.errors import EXIT_VALID, InputError, choose
+from beforehand.errors import EXIT_VALID, InputError, choose, visible
 
 EXAMPLE = "beforehand logs csv"
 
@@ -31,5 +31,5 @@ def run(args: argparse.Namespace) -> int:
     for form in shown:
         print(f"{form.name}: {form.title}")
         for line in form.example.splitlines():
-            print(f"    {line}")
+            print(f"    {visible(line)}")
     return EXIT_VALID

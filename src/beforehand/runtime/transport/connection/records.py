@@ -22,8 +22,12 @@ PING = 5
 PONG = 6
 GOODBYE = 7
 """Contains the reason: a name of a counter in `LinkCounters`, or CLOSING."""
+NOTICE = 8
+"""Contains the time at which the secret of the link ends, in microseconds since the epoch."""
 
 CLOSING = "closing"
+NORMAL_ENDS = (CLOSING, "redundant", "replaced", "own_address", "rotated")
+"""Reasons that are no fault of either end. The end with the newer key says `rotated`."""
 REASON_BYTES_MAX = 32
 
 BATCH_BYTES = 128 << 10
@@ -31,7 +35,10 @@ BATCH_BYTES = 128 << 10
 FRAME_OVERHEAD = 4
 """Bytes that each frame adds to its record."""
 _HEAD = 5
+TIME_US_MAX = 253_402_300_799_000_000
+"""The end of the year 9999, up to which calendars are defined."""
 _count = struct.Struct("<I")
+_time = struct.Struct("<Q")
 
 
 def content_bytes_max(limits: Limits) -> int:
@@ -67,6 +74,20 @@ def unpack_frames(content: bytes, frame_bytes_max: int) -> list[bytes]:
         raise Refused("malformed", "frames that do not fill their record, or an empty one")
     ends = accumulate(lengths, initial=start)
     return [content[begin:end] for begin, end in pairwise(ends)]
+
+
+def pack_notice(ends_us: int) -> bytes:
+    return bytes([NOTICE]) + _time.pack(ends_us)
+
+
+def unpack_notice(content: bytes) -> int:
+    """Return when the secret of the link ends; raise `Refused` for another length."""
+    if len(content) != 1 + _time.size:
+        raise Refused("malformed", f"a notice of {len(content)} bytes")
+    ends_us: int = _time.unpack_from(content, 1)[0]
+    if ends_us > TIME_US_MAX:
+        raise Refused("malformed", f"a notice of the time {ends_us}")
+    return ends_us
 
 
 def pack_goodbye(reason: str) -> bytes:

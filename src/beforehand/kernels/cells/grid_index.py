@@ -11,75 +11,75 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from beforehand.kernels.cells.air import NOBODY, State, join, part_from
+from beforehand.kernels.cells.air import NO_NODE, State, join, part_from
 from beforehand.kernels.compiling import kernel, part
 
 Ints = NDArray[np.int64]
 
 COLUMN, ROW, LIST = 0, 1, 2
-"""The columns of `Places.square`: the square of a node, and its list. `NOBODY`: it is nowhere."""
+"""The columns of `CompiledGrid.square`: the square of a node, and its list. `NO_NODE`: nowhere."""
 BEFORE, AFTER = 0, 1
-"""The columns of `Places.links`."""
+"""The columns of `CompiledGrid.links`."""
 HASH_FACTOR = 1_000_003
 
 
-class Places(NamedTuple):
+class CompiledGrid(NamedTuple):
     range_m: float
     at_m: NDArray[np.float64]
     """(node, axis)"""
     square: Ints
     first: Ints
-    """The first node of each list, or `NOBODY`."""
+    """The first node of each list, or `NO_NODE`."""
     links: Ints
-    """(node, direction): the nodes next to it in its list, or `NOBODY`."""
+    """(node, direction): the nodes next to it in its list, or `NO_NODE`."""
     found: Ints
     """Room for the nodes in range."""
 
 
-def make_places(nodes: int, range_m: float) -> Places:
-    return Places(
+def make_grid(nodes: int, range_m: float) -> CompiledGrid:
+    return CompiledGrid(
         range_m=range_m,
         at_m=np.zeros((nodes, 2)),
-        square=np.full((nodes, 3), NOBODY, np.int64),
-        first=np.full(2 * nodes + 1, NOBODY, np.int64),
-        links=np.full((nodes, 2), NOBODY, np.int64),
+        square=np.full((nodes, 3), NO_NODE, np.int64),
+        first=np.full(2 * nodes + 1, NO_NODE, np.int64),
+        links=np.full((nodes, 2), NO_NODE, np.int64),
         found=np.zeros(nodes, np.int64),
     )
 
 
 @kernel
-def move(state: State, places: Places, node: int, x_m: float, y_m: float) -> bool:
+def move(state: State, grid: CompiledGrid, node: int, x_m: float, y_m: float) -> bool:
     """Put the node at a position, and update the neighbours of all.
 
     Return False, and change nothing, if a row of `state.neighbours` is too short."""
-    column, row = int(x_m // places.range_m), int(y_m // places.range_m)
-    count = _find(places, node, x_m, y_m, column, row)
-    if not _has_room(state, places.found, node, count):
+    column, row = int(x_m // grid.range_m), int(y_m // grid.range_m)
+    count = _find(grid, node, x_m, y_m, column, row)
+    if not _has_room(state, grid.found, node, count):
         return False
-    _leave(places, node)
-    _enter(places, node, column, row)
-    places.at_m[node, 0], places.at_m[node, 1] = x_m, y_m
-    _update(state, places.found, node, count)
+    _leave(grid, node)
+    _enter(grid, node, column, row)
+    grid.at_m[node, 0], grid.at_m[node, 1] = x_m, y_m
+    _update(state, grid.found, node, count)
     return True
 
 
 @kernel
-def remove(state: State, places: Places, node: int) -> None:
+def remove(state: State, grid: CompiledGrid, node: int) -> None:
     """Take the node off the plane: it is in range of no node."""
-    _leave(places, node)
-    _update(state, places.found, node, 0)
+    _leave(grid, node)
+    _update(state, grid.found, node, 0)
 
 
 @part
-def _find(places: Places, node: int, x_m: float, y_m: float, column: int, row: int) -> int:
+def _find(grid: CompiledGrid, node: int, x_m: float, y_m: float, column: int, row: int) -> int:
     """Put the other nodes within range into `found`, sorted, and return their number."""
-    found, count, range_m2 = places.found, 0, places.range_m * places.range_m
+    found, count, range_m2 = grid.found, 0, grid.range_m * grid.range_m
     for x in range(column - 1, column + 2):
         for y in range(row - 1, row + 2):
-            peer = places.first[_list_of(places, x, y)]
-            while peer != NOBODY:
-                if places.square[peer, COLUMN] == x and places.square[peer, ROW] == y:
-                    dx_m, dy_m = x_m - places.at_m[peer, 0], y_m - places.at_m[peer, 1]
+            peer = grid.first[_list_of(grid, x, y)]
+            while peer != NO_NODE:
+                if grid.square[peer, COLUMN] == x and grid.square[peer, ROW] == y:
+                    dx_m, dy_m = x_m - grid.at_m[peer, 0], y_m - grid.at_m[peer, 1]
                     if dx_m * dx_m + dy_m * dy_m <= range_m2 and peer != node:
                         place = count
                         while place > 0 and found[place - 1] > peer:
@@ -87,7 +87,7 @@ def _find(places: Places, node: int, x_m: float, y_m: float, column: int, row: i
                             place -= 1
                         found[place] = peer
                         count += 1
-                peer = places.links[peer, AFTER]
+                peer = grid.links[peer, AFTER]
     return count
 
 
@@ -132,32 +132,32 @@ def _update(state: State, found: Ints, node: int, count: int) -> None:
 
 
 @part
-def _list_of(places: Places, column: int, row: int) -> int:
-    return int((column * HASH_FACTOR + row) % len(places.first))
+def _list_of(grid: CompiledGrid, column: int, row: int) -> int:
+    return int((column * HASH_FACTOR + row) % len(grid.first))
 
 
 @part
-def _enter(places: Places, node: int, column: int, row: int) -> None:
-    which = _list_of(places, column, row)
-    after = places.first[which]
-    places.square[node, COLUMN], places.square[node, ROW] = column, row
-    places.square[node, LIST] = which
-    places.links[node, BEFORE], places.links[node, AFTER] = NOBODY, after
-    if after != NOBODY:
-        places.links[after, BEFORE] = node
-    places.first[which] = node
+def _enter(grid: CompiledGrid, node: int, column: int, row: int) -> None:
+    which = _list_of(grid, column, row)
+    after = grid.first[which]
+    grid.square[node, COLUMN], grid.square[node, ROW] = column, row
+    grid.square[node, LIST] = which
+    grid.links[node, BEFORE], grid.links[node, AFTER] = NO_NODE, after
+    if after != NO_NODE:
+        grid.links[after, BEFORE] = node
+    grid.first[which] = node
 
 
 @part
-def _leave(places: Places, node: int) -> None:
-    which = places.square[node, LIST]
-    if which == NOBODY:
+def _leave(grid: CompiledGrid, node: int) -> None:
+    which = grid.square[node, LIST]
+    if which == NO_NODE:
         return
-    before, after = places.links[node, BEFORE], places.links[node, AFTER]
-    if before == NOBODY:
-        places.first[which] = after
+    before, after = grid.links[node, BEFORE], grid.links[node, AFTER]
+    if before == NO_NODE:
+        grid.first[which] = after
     else:
-        places.links[before, AFTER] = after
-    if after != NOBODY:
-        places.links[after, BEFORE] = before
-    places.square[node, LIST] = NOBODY
+        grid.links[before, AFTER] = after
+    if after != NO_NODE:
+        grid.links[after, BEFORE] = before
+    grid.square[node, LIST] = NO_NODE

@@ -15,6 +15,7 @@ from beforehand.commands.shell.console import (
     show_page,
     stage_bars,
 )
+from beforehand.commands.shell.log_tables import add_reading
 from beforehand.commands.tracing import (
     add_trace_options,
     given_trace_options,
@@ -44,11 +45,12 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument("--to", metavar="TIME", dest="end", help="since the start: 2h")
     parser.add_argument("--nodes", metavar="NAMES", help="only events of these nodes: a,b,c")
     shown = "a map below the nodes: WKT in metres, or OpenStreetMap (.osm)"
-    parser.add_argument("--map", type=Path, metavar="FILE", dest="background", help=shown)
+    parser.add_argument("--background", type=Path, metavar="FILE", help=shown)
     shown = "place of the plane's origin in degrees, for OpenStreetMap"
     parser.add_argument("--centre", metavar="LON,LAT", help=shown)
     parser.add_argument("--out", type=Path, metavar="FILE", help="default: play.html")
     parser.add_argument("--open", action="store_true", help="open the page in the browser")
+    add_reading(parser)
     add_trace_options(parser)
     add_json(parser)
     parser.set_defaults(run=run)
@@ -112,13 +114,27 @@ def _centre(args: argparse.Namespace) -> tuple[float, float] | None:
     return lon, lat
 
 
+def _gather_named(args: argparse.Namespace) -> Run:
+    """Return a run of a log whose fields the user named."""
+    from beforehand.logs.mapping import fields_of
+    from beforehand.play.foreign import foreign_run
+    from beforehand.verify.foreign.entry import Asked
+
+    if written := given_trace_options(args):
+        problem = f"{', '.join(written)} cannot apply to a log whose fields are named"
+        raise InputError(problem, where=str(args.input), hint="leave out one of the two")
+    return foreign_run(args.input, args.wanted, Asked(fields_of(args.map), args.profile))
+
+
 def _gather(args: argparse.Namespace) -> Run:
-    from beforehand.commands.played import gather_results
+    from beforehand.commands.event_logs.played import gather_results
     from beforehand.play.foreign import foreign_run
     from beforehand.play.gather import gather_run, trace_run
     from beforehand.play.kinds import is_run
     from beforehand.verify.plan import PLAN_FILE
 
+    if args.map or args.profile:
+        return _gather_named(args)
     if is_run(args.input):
         if written := given_trace_options(args):
             problem = f"an event log is no mobility trace: {', '.join(written)} cannot apply"
@@ -136,7 +152,7 @@ def _gather(args: argparse.Namespace) -> Run:
         try:
             return foreign_run(args.input, None)
         except InputError:
-            pass  # neither a trace nor a log: the first reader tells why
+            pass  # neither a trace nor a log: the error of the first reader is raised
         raise
     report_trace(trace)
     return trace_run(trace, places, parse_range(args.range), args.input.name)

@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     for text in story.notes:
         note(text)
     if args.json:
-        shown = {"diagram": str(args.out), "about": story.told, "notes": story.notes}
+        shown = {"diagram": str(args.out), "about": story.summary, "notes": story.notes}
         print_json({**shown, "nodes": story.nodes, "events": len(story.steps)})
     else:
         print(args.out)

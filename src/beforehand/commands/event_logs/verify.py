@@ -129,7 +129,11 @@ def _check_diagram(args: argparse.Namespace) -> None:
     from beforehand.diagram.write import check_suffix
 
     if not args.explain:
-        raise InputError("it shows what `--explain` tells", where="--diagram", hint="add --explain")
+        raise InputError(
+            "`--diagram` draws the violation that `--explain` names",
+            where="--diagram",
+            hint="add --explain",
+        )
     if args.events == STDIN:
         raise InputError(
             "a diagram needs a file", where="--diagram", hint="write the log to a file"

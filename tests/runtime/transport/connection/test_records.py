@@ -8,9 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beforehand.runtime.transport.disconnects import Refused
-from beforehand.runtime.transport.limits import Limits
-from beforehand.runtime.transport.records import (
+from beforehand.runtime.transport.connection.records import (
     content_bytes_max,
     count_frames,
     pack_frames,
@@ -18,6 +16,8 @@ from beforehand.runtime.transport.records import (
     unpack_frames,
     unpack_goodbye,
 )
+from beforehand.runtime.transport.disconnects import Refused
+from beforehand.runtime.transport.limits import Limits
 
 FRAMES = st.lists(st.binary(min_size=1, max_size=50), min_size=1, max_size=20)
 

@@ -1,0 +1,1 @@
+"""The page: a template, a style sheet and a script."""

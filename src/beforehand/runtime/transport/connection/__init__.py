@@ -1,0 +1,1 @@
+"""One connection: its socket, its handshake, its records and its queues."""
