@@ -1,10 +1,12 @@
-"""Claim: a page of the city buses is shown in under a second, plays at 50 frames a second or more,
+"""Claim: a page of the city buses is shown in half a second, plays at 50 frames a second or more,
 and has at most 5 B per reception plus 150 kB. 3,000 receptions and 50 counts of waiting messages
 equal the log. The same holds for 1.46 million receptions and for 2,000 nodes at once.
 
 `cpu_s` covers everything from the event log to the file. Times in the page are wall-clock times of
 a Chromium without a graphics card, so they are upper bounds under load. `frames_per_s` counts the
-frames that the page draws while it plays at 600x with a message chosen.
+frames that the page draws while it plays at 600x with a message chosen. `shown_ms` has each of some
+openings, and `shown_cpu_ms` the CPU time of the page's thread, which other work on the machine
+hardly changes.
 """
 
 from __future__ import annotations
@@ -44,6 +46,7 @@ from beforehand.sim.log import (  # noqa: E402
 )
 
 PLAYED_S = 3
+OPENED = 7
 SHOWN = "window.beforehand && beforehand.marks.shown"
 COUNT_FRAMES = """new Promise((done) => {
   const { app } = beforehand;
@@ -118,6 +121,15 @@ def write_run(folder: Path, world: str) -> Path:
     return path
 
 
+def open_once(browser: Chromium, page: Path) -> tuple[int, int]:
+    """Return the time until something is shown, and the CPU time of the page's thread, in ms."""
+    browser.call("Page.navigate", url="about:blank")
+    browser.open(page, until=SHOWN)
+    metrics = browser.call("Performance.getMetrics")["metrics"]
+    busy_s = next(metric["value"] for metric in metrics if metric["name"] == "TaskDuration")
+    return round(browser.evaluate("beforehand.marks.shown")), round(1000 * busy_s)
+
+
 def measure(world: str, folder: Path) -> dict[str, Any]:
     log = write_run(folder, world)
     page = folder / f"{world}.html"
@@ -130,8 +142,8 @@ def measure(world: str, folder: Path) -> dict[str, Any]:
     profiles = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
     with profiles as profile, Chromium(Path(profile)) as browser:
         browser.resize(1280, 800)
-        browser.open(page, until=SHOWN)
-        marks = browser.evaluate("beforehand.marks")
+        browser.call("Performance.enable", timeDomain="threadTicks")
+        opened = [open_once(browser, page) for _ in range(OPENED)]
         frames_per_s = browser.evaluate(COUNT_FRAMES.replace("SECONDS", str(PLAYED_S)))
         browser.call("HeapProfiler.collectGarbage")
         heap = browser.call("Runtime.getHeapUsage")
@@ -142,8 +154,8 @@ def measure(world: str, folder: Path) -> dict[str, Any]:
         "page_bytes": size,
         "page_budget_bytes": 5 * receptions + 150_000,
         "write_cpu_s": round(cpu_s, 2),
-        "decoded_ms": round(marks["decoded"] - marks["begin"]),
-        "shown_ms": round(marks["shown"]),
+        "shown_ms": sorted(shown for shown, _ in opened),
+        "shown_cpu_ms": sorted(cpu for _, cpu in opened),
         "frames_per_s": round(frames_per_s, 1),
         "heap_bytes": heap_bytes,
         "equal_to_the_log": dict(zip(("receptions", "instants"), equal, strict=True)),

@@ -90,7 +90,7 @@ def once(name: str) -> Once:
     arrays = work()
     cpu_s = time.process_time() - started
     log = hashlib.sha256()
-    for array in arrays:
+    for array in map(np.asarray, arrays):
         is_whole = array.dtype.kind in "iu"  # of whatever width
         log.update(np.ascontiguousarray(array, np.int64 if is_whole else None).tobytes())
     return {"cpu_s": round(cpu_s, 4), "log": log.hexdigest()}

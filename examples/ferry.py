@@ -4,6 +4,8 @@ Each island and the ferry has its own network namespace. A cable connects the fe
 at which it lies, and with no other. The ferry runs `beforehand node`, a carrier without an
 application. Where namespaces are not permitted, everything runs on loopback: the carrier then
 listens at one quay, and is stopped and restarted at the other.
+
+The event logs need pyarrow: `pip install beforehand[runtime,sim]`.
 """
 
 import asyncio

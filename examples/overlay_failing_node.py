@@ -3,6 +3,8 @@
 Each process is one member: it broadcasts the lines of its standard input and prints the messages of
 the others. The killed member keeps its store: it continues where it stopped, and gets the messages
 it missed.
+
+The event logs need pyarrow: `pip install beforehand[runtime,sim]`.
 """
 
 import asyncio

@@ -22,7 +22,7 @@ PACKAGE, SUFFIX = "mermaidx", "assets/mermaid.js"
 SHA256 = "74d7c46dabca328c2294733910a8aa1ed0c37451776e8d5295da38a2b758fb9b"
 """Of `dist/mermaid.min.js` in the npm package mermaid 11.16.0."""
 SCRIPT = "assets/mermaid.min.js"
-PARTICIPANT_PX, CHART_PX = 150, {"flowchart": 480, "stateDiagram": 640}
+PARTICIPANT_PX, CHART_PX = 115, {"flowchart": 480, "stateDiagram": 640}
 """The least widths of a participant of a sequence, and of charts: text stays readable."""
 DIAGRAM = re.compile(r'<pre class="mermaid">(.*?)</pre>', re.DOTALL)
 

@@ -31,6 +31,7 @@ PACKAGES = {
     "msgspec": "",
     "pynacl": "runtime",
     "zeroconf": "runtime",
+    "aiohttp": "gateway",
     "numpy": "sim",
     "numba": "sim",
     "pyarrow": "sim",

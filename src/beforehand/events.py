@@ -16,12 +16,14 @@ KINDS = (*SHARED_KINDS, "send", "join", "leave", "crash", "recover", "miss", "sk
 (BROADCAST, RECEIVE, DELIVER, EXPIRE, DROP, SEND, JOIN, LEAVE, CRASH, RECOVER, MISS, SKIP) = range(
     len(KINDS)
 )
-NODE_KINDS = (*SHARED_KINDS, "start", "stop")
+NODE_KINDS = (*SHARED_KINDS, "start", "stop", "miss", "skip")
 """The kinds of events in the log of a real node. Its store keeps their codes on disk."""
-START, STOP = range(len(SHARED_KINDS), len(NODE_KINDS))
+START, STOP, NODE_MISS, NODE_SKIP = range(len(SHARED_KINDS), len(NODE_KINDS))
 LOSSES = {"expire": EXPIRE, "drop": DROP, "miss": MISS, "skip": SKIP}
 """The code of each kind of loss that a core reports. *miss*: the node gave up a cause that no peer
 holds. *skip*: its `seq` is the stamp up to which the node delivers nothing more."""
+NODE_LOSSES = {"expire": EXPIRE, "drop": DROP, "miss": NODE_MISS, "skip": NODE_SKIP}
+"""The same for the log of a real node."""
 
 EVENTS_FILE = "events.parquet"
 LINKS_SUFFIX = ".links.parquet"

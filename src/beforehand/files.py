@@ -280,3 +280,14 @@ def _refuse_read_only(folder: Path) -> None:
     if not os.access(folder, os.W_OK | os.X_OK):
         hint = "choose another place, or change its permissions"
         raise InputError("the folder cannot be written to", where=str(folder), hint=hint)
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the names of new files are on the disk, where a folder can be opened for that."""
+    if not hasattr(os, "O_DIRECTORY"):  # Windows, where NTFS logs changes of names by itself
+        return
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)

@@ -241,3 +241,57 @@ def test_forced_colours_and_reduced_motion_still_draw_and_play(page, browser, pa
     page.wait(f"beforehand.app.state.t > {t}")
     press(page, " ")
     assert browser.complaints() == []
+
+
+def test_a_finger_selects_drags_and_two_fingers_zoom(page):
+    press(page, "Escape")
+    page.wait("beforehand.app.asked === null && !beforehand.app.dirty.size")
+    box = page.evaluate(
+        "(b => [b.x, b.y])(document.getElementById('stage').getBoundingClientRect())"
+    )
+    places = "[...beforehand.app.stage.there].map((n) => beforehand.app.stage.x[n])"
+    before, scale = page.evaluate(places), page.evaluate("beforehand.app.stage.scale")
+
+    def touch(kind, *points):
+        spots = [{"x": box[0] + x, "y": box[1] + y, "id": at} for at, (x, y) in enumerate(points)]
+        page.call("Input.dispatchTouchEvent", type=kind, touchPoints=spots)
+
+    touch("touchStart", (100, 100))
+    touch("touchMove", (130, 100))
+    touch("touchMove", (160, 100))
+    touch("touchEnd")
+    rest(page)
+    after = page.evaluate(places)
+    moved = [b - a for a, b in zip(before, after, strict=True)]
+    assert min(moved) == pytest.approx(max(moved), abs=1)
+    assert min(moved) > 20
+    touch("touchStart", (100, 200), (140, 200))
+    touch("touchMove", (80, 200), (180, 200))
+    touch("touchMove", (60, 200), (240, 200))
+    touch("touchEnd")
+    rest(page)
+    assert page.evaluate("beforehand.app.stage.scale") > 1.5 * scale
+    assert page.complaints() == []
+
+
+def test_the_page_prints_its_views_without_controls(page, browser):
+    browser.prefer("light", media="print")
+    hidden = "['play', 'search', 'theme', 'zoom-in'].map((id) => document.getElementById(id))"
+    assert page.evaluate(f"{hidden}.every((e) => e.getClientRects().length === 0)")
+    shown = "['stage', 'st-base', 'timeline', 'details'].map((id) => document.getElementById(id))"
+    assert page.evaluate(f"{shown}.every((e) => e.getClientRects().length > 0)")
+    assert browser.pdf().startswith(b"%PDF")
+    browser.prefer("light")
+
+
+def test_a_page_of_calm_steps_and_does_not_glide(page, browser, pages):
+    features = [{"name": "prefers-reduced-motion", "value": "reduce"}]
+    browser.call("Emulation.setEmulatedMedia", features=features)
+    browser.open(pages / "buses.html", until=SHOWN)
+    count = """new Promise((done) => { const { app } = beforehand, times = new Set();
+        app.play(true); const began = performance.now();
+        const look = () => { times.add(app.state.t);
+          if (performance.now() - began < 1600) return requestAnimationFrame(look);
+          app.play(false); done(times.size); };
+        look(); })"""
+    assert page.evaluate(count) <= 5

@@ -4,10 +4,8 @@ import json
 
 import pytest
 
-from beforehand.cli import main
 from tests.browser.chromium import Chromium
 from tests.browser.test_play import SHOWN, WIDTHS, click, middle_of, press, state
-from tests.play.kinds import make_cells, make_clocks, make_nodes, make_observed, make_vcube
 from tests.play.made_up import HOSTILE
 
 pytestmark = pytest.mark.browser
@@ -17,19 +15,9 @@ INK = """((id) => { const c = document.getElementById(id), d = c.getContext("2d"
   for (let i = 3; i < d.length; i += 4) n += d[i] > 0; return n; })"""
 
 
-@pytest.fixture(scope="module")
-def pages(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("kinds")
-    sources = {
-        "cells": make_cells(folder / "was"),
-        "vcube": make_vcube(folder / "cube", nodes=16),
-        "observer": make_observed(folder, messages=600),
-        "nodes": make_nodes(folder / "nodes", gap=True),
-        "foreign": make_clocks(folder / "clocks.log", damage=True),
-    }
-    for name, source in sources.items():
-        assert main(["play", str(source), "--out", str(folder / f"{name}.html"), "-q"]) == 0
-    return folder
+@pytest.fixture
+def pages(kind_pages):
+    return kind_pages
 
 
 @pytest.fixture(scope="module")

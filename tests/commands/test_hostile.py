@@ -120,7 +120,11 @@ CASES: dict[str, tuple[tuple[str, int, str], ...]] = {
         ("{zoo}/logs/shrunk", 3, "in its manifest"),
         ("{zoo}/logs/broken-manifest", 3, "not a manifest"),
         *(
-            (f"{{zoo}}/out/only-old-{name}", 3, f"data/{name}/new: unknown: its events are not")
+            (
+                f"{{zoo}}/out/only-old-{name}",
+                3,
+                f"data/{name}/new: unknown: its event log is missing",
+            )
             for name in ("events", "overlay")
         ),
         ("{zoo}/logs/unlisted", 3, "part-0.parquet: not in its manifest"),
@@ -410,7 +414,7 @@ CASES: dict[str, tuple[tuple[str, int, str], ...]] = {
     "diff": (
         ("", 2, "required: first, second"),
         ("{zoo}/out/whole", 2, "required: second"),
-        ("{zoo}/out/whole {zoo}/out/whole {zoo}/out/whole", 2, "what is"),
+        ("{zoo}/out/whole {zoo}/out/whole {zoo}/out/whole", 2, "unknown argument"),
         ("{zoo}/out/whole {zoo}/out/whole", 0, "causal"),
         ("{zoo}/out/whole {zoo}/out/whole --json", 0, '"apart": false'),
         ("{zoo}/out/whole {zoo}/none", 2, "no scenario.json here"),
@@ -456,7 +460,7 @@ CASES: dict[str, tuple[tuple[str, int, str], ...]] = {
         ("{zoo}/stream/thin", 2, "required"),
         (f"{{zoo}}/stream/thin {OBSERVE}", 2, "no folder for the output"),
         (f"{{zoo}}/none {OBSERVE} --out {{new}}/o", 2, "no such file or folder"),
-        (f"{{zoo}}/contacts {OBSERVE} --out {{new}}/o", 2, "cannot tell what to read"),
+        (f"{{zoo}}/contacts {OBSERVE} --out {{new}}/o", 2, "unknown kind of files"),
         (f"{{zoo}}/stream/below {OBSERVE} --out {{new}}/o", 2, "`more/y.json` would not be read"),
         (f"{{zoo}}/stream/hollow {OBSERVE} --out {{new}}/o", 2, "an empty file is no Parquet"),
         (
@@ -466,8 +470,8 @@ CASES: dict[str, tuple[tuple[str, int, str], ...]] = {
         ),
         (f"{{zoo}}/stream/thin {OBSERVE} --out /proc/x", 2, "cannot write it"),
         (f"{{zoo}}/stream/none {OBSERVE} --out {{new}}/o", 2, "no file in it yet"),
-        (f"{{zoo}}/stream/mixed {OBSERVE} --out {{new}}/o", 2, "cannot tell what to read"),
-        (f"{{zoo}}/stream/other {OBSERVE} --out {{new}}/o", 2, "cannot tell what to read"),
+        (f"{{zoo}}/stream/mixed {OBSERVE} --out {{new}}/o", 2, "unknown kind of files"),
+        (f"{{zoo}}/stream/other {OBSERVE} --out {{new}}/o", 2, "unknown kind of files"),
         (f"{{zoo}}/stream/thin {OBSERVE} --out {{zoo}}/contacts", 2, "not a folder"),
         (f"{{zoo}}/stream/thin {OBSERVE} --out {{zoo}}", 2, "lies in"),
         (f"{{zoo}}/stream/thin {OBSERVE} --out {{new}}/o --checkpoint {{zoo}}/walk", 2, "a folder"),

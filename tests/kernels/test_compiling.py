@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import beforehand
-from beforehand.kernels.compiling import forget_stale
+from beforehand.kernels.compiling import CodeFiles, forget_stale
 
 SOURCE = Path(beforehand.__file__).parents[1]
 DRAW = """
@@ -73,3 +73,37 @@ def test_a_change_in_a_folder_reaches_the_folders_below_it(tmp_path):
 
 def test_a_folder_without_files_has_nothing_stale(tmp_path):
     forget_stale(tmp_path / "in-a-zip")
+
+
+def code_files(folder, stamp=1):
+    return CodeFiles(str(folder), "walk-1.py311", stamp)
+
+
+def test_two_processes_that_compiled_two_signatures_at_once_swapped_their_code(tmp_path):
+    one, other = code_files(tmp_path), code_files(tmp_path)
+    other._load_index = dict  # it looked before the first one was listed
+    save_data = one._save_data
+
+    def save_late(name, data):
+        other.save("int64", "code for int64")
+        save_data(name, data)
+
+    one._save_data = save_late
+    one.save("int32", "code for int32")
+    assert one.load("int64") == "code for int64"
+    assert one.load("int32") == "code for int32"
+
+
+def test_code_of_an_earlier_source_was_read_before_the_new_one_was_written(tmp_path):
+    code_files(tmp_path).save("int32", "old code")
+    changed, read = code_files(tmp_path, stamp=2), []
+    save_data = changed._save_data
+
+    def save_late(name, data):
+        read.append(code_files(tmp_path, stamp=2).load("int32"))
+        save_data(name, data)
+
+    changed._save_data = save_late
+    changed.save("int32", "new code")
+    assert read == [None]
+    assert changed.load("int32") == "new code"

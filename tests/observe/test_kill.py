@@ -17,7 +17,7 @@ from beforehand.observe.files import Stream, order_stream, order_table
 from beforehand.observe.settings import Plan
 from tests.observe.drifting import drifting_rows
 
-OBSERVERS, EVENTS, FILES = 4, 24_000, 8
+OBSERVERS, EVENTS, FILES = 4, 8_000, 8
 PLAN = Plan(epsilon_us=10_000, delta_us=10_000, wait_percent=60, elements=2)
 SECONDS_MAX = 300
 

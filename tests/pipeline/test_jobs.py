@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -65,8 +65,15 @@ from pathlib import Path
 from beforehand.pipeline.jobs import run_scenario
 
 path, out, master, conf, *overrides = sys.argv[1:]
-run_scenario(Path(path), Path(out), overrides=overrides, master=master, conf=json.loads(conf))
+place = {"master": master, "conf": json.loads(conf), "ship": "cluster" in master}
+run_scenario(Path(path), Path(out), overrides=overrides, **place)
 """
+
+ELSEWHERE = """\
+import os, sys
+sys.path[:] = [path for path in sys.path if not os.path.isdir(os.path.join(path, "beforehand"))]
+"""
+"""A `sitecustomize` with which Python does not find this package, unless it is in a zip file."""
 
 
 @pytest.fixture
@@ -87,8 +94,8 @@ def run(spark, monkeypatch):
     return run_here
 
 
-def start(path, out, master, *overrides):
-    conf = json.dumps(quick_java.EXECUTORS)
+def start(path, out, master, *overrides, **others):
+    conf = json.dumps(quick_java.EXECUTORS | others)
     return subprocess.Popen(
         [sys.executable, "-c", DRIVER, str(path), str(out), master, conf, *overrides],
         stdout=subprocess.PIPE,
@@ -240,13 +247,46 @@ def test_a_killed_sweep_resumes_and_ends_with_the_same_result(run, tmp_path):
     assert_same_results(killed, whole)
 
 
+def executors_of(driver):
+    """Return the ids of the Java processes in which a driver's executors run."""
+    parents = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # the process has ended
+            parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
+    family = {driver.pid}
+    while new := {pid for pid, parent in parents.items() if parent in family} - family:
+        family |= new
+    name = b"CoarseGrainedExecutorBackend"
+    return [pid for pid in family if name in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
+
+def python_without_this_package(folder):
+    (folder / "elsewhere").mkdir()
+    (folder / "elsewhere" / "sitecustomize.py").write_text(ELSEWHERE)
+    python = folder / "python"
+    python.write_text(
+        f'#!/bin/sh\nPYTHONPATH="{folder}/elsewhere:$PYTHONPATH" exec {sys.executable} "$@"\n'
+    )
+    python.chmod(0o755)
+    return python
+
+
 @pytest.mark.slow
-def test_a_cluster_gives_bit_identical_results(run, quick, tmp_path):
+def test_a_cluster_that_lacks_the_package_and_loses_a_worker_gives_identical_results(
+    run, quick, tmp_path
+):
     run(QUICK, quick, overrides=SMALL)
-    driver = start(QUICK, tmp_path, "local-cluster[2,1,1024]", *SMALL)
+    others = {"spark.pyspark.python": str(python_without_this_package(tmp_path))}
+    out = tmp_path / "out"
+    driver = start(QUICK, out, "local-cluster[2,1,1024]", *SMALL, **others)
+    wait_until(
+        lambda: list((out / "data" / "events").glob("*/manifest.json")) or driver.poll() is not None
+    )
+    if driver.poll() is None:
+        os.kill(executors_of(driver)[0], signal.SIGKILL)
     _, errors = driver.communicate()
     assert driver.returncode == 0, errors
-    assert_same_results(quick, tmp_path)
+    assert_same_results(quick, out)
 
 
 @pytest.mark.slow

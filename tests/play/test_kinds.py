@@ -24,6 +24,7 @@ from tests.play.kinds import (
     make_observed,
     make_vcube,
 )
+from tests.play.made_up import simulate_buses
 from tests.play.node import ask_model, needs_node
 
 NEVER = 0x7FFFFFFF
@@ -76,6 +77,20 @@ def agree_on_waiting(found, received, delivered, is_relay=lambda _: False):
     assert [sum(t <= x < end for t, end, *_ in found.values()) for x in instants] == wanted
     assert (max(wanted) > 0) == bool(waits)
     return bool(waits)
+
+
+@pytest.mark.parametrize("protocol", ["causal", "delta", "vector", "none"])
+def test_contacts_agree_with_the_log_of_each_order(tmp_path, protocol):
+    lifetime = ("--lifetime", "20m") if protocol == "delta" else ()
+    log = simulate_buses(tmp_path, "--protocol", protocol, *lifetime, minutes=90)
+    run = gather_run(log)
+    received, delivered, _ = log_of(log, run)
+    found = shown(ask_model(tmp_path, run, ROWS))
+    for key in drawn_keys(received):
+        t, sender, _ = received[key]
+        assert found[key][:3] == (t, delivered.get(key, NEVER), sender), key
+    assert len(found) == len(received) > 3000
+    assert agree_on_waiting(found, received, delivered) == (protocol != "none")
 
 
 @pytest.mark.parametrize("system", ["was", "was_flood", "ck", "tcp_flooding"])

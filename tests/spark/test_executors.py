@@ -26,7 +26,7 @@ from beforehand.spark.tasks import run_tasks
 
 SCENARIO = '[scenario]\nworld = "overlay"\n[sweep]\nseeds = 1\n[overlay]\nnodes = [8]\n'
 FOUND = {"host": "node7", "code": "", "problem": "", "unshared": []}
-OTHER = "version 0.0.9, sources 0123456789ab"
+OTHER = "sources 0123456789ab, numpy 2.0.0, numba 0.61.0"
 
 
 def look(marks, sizes):
@@ -55,10 +55,13 @@ def cluster(monkeypatch):
 @pytest.mark.parametrize(
     ("found", "fragments"),
     [
-        ({"code": OTHER}, ["runs other code: version 0.0.9", "at node7", "install this version"]),
+        (
+            {"code": OTHER},
+            ["runs other code: sources 0123456789ab", "at node7", "install this version"],
+        ),
         (
             {"code": "", "problem": "No module named 'beforehand'"},
-            ["does not have this package: No module", "at node7", "install"],
+            ["does not have this package, or what it needs: No module", "at node7", "install"],
         ),
         (
             {"unshared": [("/results", "No such file or directory")]},
@@ -153,7 +156,9 @@ def test_executors_with_other_code_or_without_the_package_are_detected_by_an_imp
         with pytest.raises(InputError, match="runs other code"):
             run_tasks(spark, "work", [1, 2], abs)
         environment["PYTHONPATH"] = str(missing)
-        with pytest.raises(InputError, match="does not have this package: No module named"):
+        with pytest.raises(
+            InputError, match="does not have this package, or what it needs: No module named"
+        ):
             check_executors(spark, tmp_path)
         with pytest.raises(InputError, match="does not have this package"):
             run_tasks(spark, "work", [1, 2], abs)

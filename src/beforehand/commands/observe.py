@@ -225,7 +225,8 @@ def _run_on_spark(
     if args.checkpoint is not None:
         check_unlocked(args.checkpoint)
         check_begun(args.checkpoint)
-    with open_session(args.master, args.remote, app="beforehand observe", conf=conf) as spark:
+    place = {"app": "beforehand observe", "conf": conf, "ships": args.ship}
+    with open_session(args.master, args.remote, **place) as spark:
         if has_executors(spark):
             places = [args.out, *([args.checkpoint] if args.checkpoint is not None else [])]
             files = list_files(args.input)[:FILES_LOOKED_FOR]

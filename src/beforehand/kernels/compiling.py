@@ -8,6 +8,7 @@ there is no temporary folder either, every process compiles what it calls.
 from __future__ import annotations
 
 import functools
+import hashlib
 import os
 import warnings
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import numba
+from numba.core.caching import IndexDataCacheFile
 
 from beforehand.temporary import scratch_folder
 
@@ -38,6 +40,24 @@ NO_CACHE = (
     "compiled code cannot be kept: neither the folder of the package nor the user's cache can be"
     f" written, so each start compiles again for some seconds; set {CACHE_VARIABLE} to a folder"
 )
+
+
+class CodeFiles(IndexDataCacheFile):
+    """The kept machine code of one function: an index, and a file for each signature.
+
+    Numba numbers the files and writes the index first. Two processes that compile two signatures at
+    once take one number, and the one that writes last leaves its code under the other's signature.
+    A process that reads in between gets the code of the source as it was before.
+    """
+
+    def save(self, key: Any, data: object) -> None:
+        """Write the code to a file that has the name of its signature and source, then list it."""
+        files: Any = self  # Numba has no types
+        place = repr((key, files._source_stamp, files._version)).encode()
+        digest = hashlib.blake2b(place, digest_size=8).hexdigest()
+        name = f"{files._index_name.removesuffix('.nbi')}.{digest}.nbc"
+        files._save_data(name, data)
+        files._save_index(files._load_index() | {key: name})
 
 
 class NotKept(UserWarning):
@@ -100,13 +120,18 @@ def _compiled(function: Callable[P, R], **options: Any) -> Callable[P, R]:
     ready = numba.njit(**options)(function)
     if not SETTINGS.DISABLE_JIT:
         try:
-            ready.enable_caching()
+            _keep_code(ready)
         except RuntimeError:  # Numba found no folder that it may write to
             _keep_in_temporary_folder()
             with suppress(RuntimeError):
-                ready.enable_caching()
+                _keep_code(ready)
     typed: Callable[P, R] = ready
     return typed
+
+
+def _keep_code(dispatcher: Any) -> None:
+    dispatcher.enable_caching()
+    dispatcher._cache._cache_file.__class__ = CodeFiles
 
 
 @functools.cache

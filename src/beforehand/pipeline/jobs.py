@@ -56,10 +56,11 @@ class SparkPlace:
     remote: str | None
     conf: Mapping[str, str] | None
     spark: SparkSession | None
+    ships: bool
 
     def __post_init__(self) -> None:
-        if self.spark is not None and (self.master or self.remote or self.conf):
-            hint = "pass `spark` without `master`, `remote` and `conf`"
+        if self.spark is not None and (self.master or self.remote or self.conf or self.ships):
+            hint = "pass `spark` without `master`, `remote`, `conf` and `ship`"
             raise LocalError("an existing session cannot be moved", hint=hint)
 
     @property
@@ -78,7 +79,9 @@ class SparkPlace:
             return nullcontext(self.spark)
         from beforehand.spark.session import open_session
 
-        return open_session(self.master, self.remote, app=app, small=small, conf=self.conf)
+        return open_session(
+            self.master, self.remote, app=app, small=small, conf=self.conf, ships=self.ships
+        )
 
     def check(self, session: SparkSession, out: Path) -> None:
         """Refuse executors that run other code or do not share the results folder."""
@@ -98,6 +101,7 @@ def run_scenario(
     remote: str | None = None,
     conf: Mapping[str, str] | None = None,
     spark: SparkSession | None = None,
+    ship: bool = False,
     note: Note = lambda _: None,
 ) -> Summary:
     """Compute the missing datasets of a scenario, and publish its results in `out`.
@@ -109,11 +113,12 @@ def run_scenario(
     master, remote: where Spark runs; on a cluster, all machines must share the folder `out`.
     conf: Spark settings.
     spark: an existing session to use instead of a new one; it is left as it was.
+    ship: send this package to the executors of a cluster.
     note: called with progress messages.
 
     If nothing is missing, Spark is not started.
     """
-    place = SparkPlace(master, remote, conf, spark)
+    place = SparkPlace(master, remote, conf, spark, ship)
     folder, file = Path(out), find_scenario(path)
     check_folder_target(folder)
     scenario = read_scenario(file, seeds=seeds, overrides=overrides)

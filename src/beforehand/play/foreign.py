@@ -24,10 +24,10 @@ NOTE = "the log gives an order, not a clock: an event is right of its causes, an
 PROOFS_MAX = 200
 
 
-READ_PLAINLY = entry.Asked()
+READ_PLAINLY = entry.LogOptions()
 
 
-def foreign_run(path: Path, wanted: str | None, asked: entry.Asked = READ_PLAINLY) -> Run:
+def foreign_run(path: Path, wanted: str | None, asked: entry.LogOptions = READ_PLAINLY) -> Run:
     """Return a run of the log of another system: the named one, else the first with a finding.
 
     asked: which fields or profile the user named.

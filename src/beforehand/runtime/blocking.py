@@ -17,7 +17,7 @@ from typing import Any, Self, TypeVar, Unpack
 
 from beforehand.errors import LocalError
 from beforehand.protocols.contract.base import MessageId, MessageStatus
-from beforehand.runtime.config import GroupOptions
+from beforehand.runtime.config import GroupOptions, Lifetime
 from beforehand.runtime.group import Group
 from beforehand.runtime.member import Pending
 from beforehand.runtime.mesh_member import MemberCounters
@@ -85,7 +85,7 @@ class BlockingGroup:
         finally:
             self._end()
 
-    def broadcast(self, payload: bytes, *, lifetime: str | None = None) -> MessageId:
+    def broadcast(self, payload: bytes, *, lifetime: Lifetime | None = None) -> MessageId:
         """Broadcast a payload, and return the message's id once it is durable.
 
         See `Group.broadcast` for the guarantees and the errors.
@@ -130,6 +130,28 @@ class BlockingGroup:
     def addresses(self) -> list[Address]:
         """The addresses on which this member listens."""
         return self._ask(lambda: self._group.addresses)
+
+    @property
+    def key(self) -> str:
+        """This member's public key, in hexadecimal."""
+        return self._ask(lambda: self._group.key)
+
+    def key_of(self, name: str) -> str | None:
+        """Return the public key that a name is bound to, in hexadecimal; None for a new name."""
+        return self._ask(lambda: self._group.key_of(name))
+
+    @property
+    def blocked(self) -> list[str]:
+        """The public keys of which this member accepts nothing, in hexadecimal, sorted."""
+        return self._ask(lambda: self._group.blocked)
+
+    def block(self, key: str) -> None:
+        """Accept no link and no message of a public key any more; see `Group.block`."""
+        self._wait_for(self._group.block(key))
+
+    def unblock(self, key: str) -> None:
+        """Accept links and messages of a public key again; return once that is durable."""
+        self._wait_for(self._group.unblock(key))
 
     @property
     def secrets(self) -> tuple[SecretInfo, ...]:

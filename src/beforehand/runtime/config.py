@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Required, TypedDict
 
@@ -18,6 +19,8 @@ from beforehand.runtime.transport.limits import Limits
 QUEUE_BYTES_MAX = 4 << 20
 """Bytes queued on one link. At most about half is used; a single frame may exceed that half."""
 
+Lifetime = str | timedelta | float
+"""A duration with units such as `20m`, a timedelta, or a number of seconds."""
 MakeRecorder = Callable[[RowStore, int], Recorder]
 """Creates a recorder, given the node's store and its number of starts."""
 
@@ -55,8 +58,9 @@ class GroupOptions(MemberOptions, total=False):
     `lifetime` is required.
     """
 
-    lifetime: Required[str]
-    """The default lifetime of this member's messages, such as `20m`; at most 30 days."""
+    lifetime: Required[Lifetime]
+    """The default lifetime of this member's messages: `20m`, a timedelta or seconds; at most 30
+    days."""
     listen: str | Sequence[str]
     """One or more `host:port`; `:0` (default) means any free port on all interfaces."""
     peers: str | Sequence[str]

@@ -9,8 +9,10 @@ async with beforehand.Group("harbour", name="ann", store="ann.db", key="harbour.
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from typing import Unpack
 
 from beforehand.errors import InputError
@@ -23,7 +25,7 @@ from beforehand.protocols.epidemic.paced_epidemic import PacedEpidemic, group_co
 from beforehand.protocols.epidemic.sizes import MESSAGE_BYTES_MAX, OBJECT_BYTES
 from beforehand.protocols.orders.barrier import Barrier
 from beforehand.protocols.orders.order import Lifetimes
-from beforehand.runtime.config import MemberConfig, MemberOptions
+from beforehand.runtime.config import Lifetime, MemberConfig, MemberOptions
 from beforehand.runtime.crypto.trust import Trust
 from beforehand.runtime.member import Parts, Pending
 from beforehand.runtime.mesh_member import MeshMember
@@ -70,7 +72,7 @@ class Group(MeshMember[Frame]):
         self,
         group: str,
         *,
-        lifetime: str,
+        lifetime: Lifetime,
         listen: str | Sequence[str] = ":0",
         peers: str | Sequence[str] = (),
         discover: bool = True,
@@ -104,7 +106,7 @@ class Group(MeshMember[Frame]):
         )
 
     async def broadcast(
-        self, payload: bytes | bytearray | memoryview, *, lifetime: str | None = None
+        self, payload: bytes | bytearray | memoryview, *, lifetime: Lifetime | None = None
     ) -> MessageId:
         """Broadcast a payload, and return the message's id once the message is durable.
 
@@ -112,7 +114,7 @@ class Group(MeshMember[Frame]):
         Cancelling the call most likely does not withdraw it.
 
         - `payload`: at most 65,536 bytes.
-        - `lifetime`: such as `5m`; by default that of the group object.
+        - `lifetime`: such as `5m`, a timedelta or seconds; by default that of the group object.
 
         Raise `LocalError` if the payload is not bytes or is too long, or if the group is not open.
         Raise `InputError` if the lifetime is not valid, if the clock is so far behind its earlier
@@ -178,9 +180,22 @@ class Group(MeshMember[Frame]):
         return core
 
 
-def read_lifetime(text: str) -> int:
+def read_lifetime(lifetime: Lifetime) -> int:
     """Return a lifetime in microseconds; raise `InputError` if it is not valid."""
-    lifetime_us = parse_duration(text, positive=True, where="lifetime")
+    lifetime_us = _microseconds(lifetime)
     if lifetime_us > LONGEST_US:
-        raise InputError(f"too long a lifetime: `{text}`", hint="a message lives 30 days at most")
+        hint = "a message lives 30 days at most"
+        raise InputError(f"too long a lifetime: `{lifetime}`", hint=hint)
     return lifetime_us
+
+
+def _microseconds(lifetime: Lifetime) -> int:
+    if isinstance(lifetime, str):
+        return parse_duration(lifetime, positive=True, where="lifetime")
+    if isinstance(lifetime, timedelta):
+        lifetime = lifetime.total_seconds()
+    is_number = isinstance(lifetime, int | float) and not isinstance(lifetime, bool)
+    if not is_number or not 1e-6 <= lifetime < math.inf:
+        hint = "write `20m`, or give a timedelta or seconds above 0"
+        raise InputError(f"not a lifetime: `{lifetime!r}`", where="lifetime", hint=hint)
+    return round(lifetime * 10**6)

@@ -43,6 +43,7 @@ from beforehand.runtime.radio.cell_settings import (
     fit,
 )
 from beforehand.runtime.radio.datagrams import AirCounters, Datagram, DatagramOpener, DatagramSealer
+from beforehand.runtime.radio.freshness import Challenges
 from beforehand.runtime.radio.multicast import Multicast, Segment
 from beforehand.runtime.storage.group_commit import GroupCommit
 from beforehand.runtime.storage.store import DiskStore
@@ -83,7 +84,8 @@ class CellNetwork:
         """The station in whose cell the host is; None while it hears none."""
         self._segment = segment
         self._sealer = DatagramSealer(key, name)
-        self._opener = DatagramOpener(key, self._sealer, self.counters)
+        self._challenges = Challenges()
+        self._opener = DatagramOpener(key, self._sealer, self.counters, self._is_fresh)
         self._on_link, self._on_frame = on_link, on_frame
         self.on_host: Callable[[str], None] = lambda _: None
         """Called with the name of another host whenever a datagram of it is received."""
@@ -116,6 +118,7 @@ class CellNetwork:
             self._air.close()
         self._beacons.clear()
         self._incarnations.clear()
+        self._challenges.clear()
         self._air, self._segment = air, segment
 
     def send(self, peer: str, frames: Sequence[bytes]) -> None:
@@ -151,6 +154,14 @@ class CellNetwork:
         await air.start()
         return air
 
+    def _is_fresh(self, datagram: Datagram) -> bool:
+        """Return whether a datagram is no recording; challenge a station that may be one."""
+        if datagram.kind == "up" or self._challenges.is_fresh(datagram):
+            return True
+        if datagram.kind == "beacon" and self._air is not None:
+            self._air.send("probe", datagram.tick, self._challenges.probe(datagram.sender))
+        return False
+
     def _on_datagram(self, datagram: Datagram) -> None:
         is_here = datagram.sender == self.station
         is_same = datagram.incarnation == self._incarnations.get(datagram.sender)
@@ -177,6 +188,7 @@ class CellNetwork:
                 if station == self.station:
                     self._leave()
                 del self._beacons[station], self._incarnations[station]
+                self._challenges.forget(station)
         if self.station is None and self._beacons:
             self._enter(max(self._beacons, key=self._beacons.__getitem__))
         self._looking = self._loop.call_later(BEACON_SECONDS, self._look)

@@ -8,12 +8,13 @@ from typing import Any
 
 import msgspec
 
+from beforehand.errors import InputError
 from beforehand.protocols.contract.base import Broadcaster, Counters, FrameT
 from beforehand.protocols.contract.codec import Codec
 from beforehand.runtime.config import MemberConfig
-from beforehand.runtime.crypto.identity import identity
+from beforehand.runtime.crypto.identity import BLOCKED, identity
 from beforehand.runtime.crypto.key_ring import KeyRing
-from beforehand.runtime.crypto.keys import GroupKey
+from beforehand.runtime.crypto.keys import GroupKey, read_public
 from beforehand.runtime.crypto.trust import Trust, TrustCounters
 from beforehand.runtime.member import Member, Parts
 from beforehand.runtime.node import NodeCounters
@@ -97,6 +98,53 @@ class MeshMember(Member[FrameT, Mesh]):
     def peers(self) -> list[PeerInfo]:
         """The links that are up."""
         return self._opened().network.peers()
+
+    @property
+    def key(self) -> str:
+        """This member's public key, in hexadecimal."""
+        return self._trusted().own_public.hex()
+
+    def key_of(self, name: str) -> str | None:
+        """Return the public key that a name is bound to, in hexadecimal; None for a new name."""
+        public = self._trusted().key_of(name)
+        return None if public is None else public.hex()
+
+    @property
+    def blocked(self) -> list[str]:
+        """The public keys of which this member accepts nothing, in hexadecimal, sorted."""
+        return sorted(public.hex() for public in self._trusted().blocked)
+
+    async def block(self, key: str) -> None:
+        """Accept no link and no message of a public key any more, also after a restart.
+
+        Messages of others that follow a message of this key, which this member has not delivered,
+        wait for it until it expires. Other members decide for themselves; to remove a member from
+        the group, rotate its secret.
+
+        Return once that is durable. Raise `InputError` unless the key is 64 hexadecimal digits, and
+        is not this member's own.
+        """
+        trust, public = self._trusted(), read_public(key)
+        if public == trust.own_public:
+            raise InputError("a member cannot block its own key")
+        trust.blocked.add(public)
+        parts = self._opened()
+        parts.network.cut_blocked()
+        parts.group_commit.save([(BLOCKED.name, public, self._clock_us())])
+        await parts.group_commit.settled()
+
+    async def unblock(self, key: str) -> None:
+        """Accept links and messages of a public key again; return once that is durable."""
+        trust, public = self._trusted(), read_public(key)
+        trust.blocked.discard(public)
+        parts = self._opened()
+        parts.group_commit.save([(BLOCKED.name, public, None)])
+        await parts.group_commit.settled()
+
+    def _trusted(self) -> Trust:
+        self._opened()
+        assert self._trust is not None, "can't happen: it is made with the other parts"
+        return self._trust
 
     @property
     def secrets(self) -> tuple[SecretInfo, ...]:

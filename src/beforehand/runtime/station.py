@@ -50,6 +50,7 @@ from beforehand.runtime.radio.datagrams import (
     DatagramSealer,
     new_number,
 )
+from beforehand.runtime.radio.freshness import Echoes
 from beforehand.runtime.radio.multicast import Multicast
 from beforehand.runtime.radio.reliable_channel import ReliableChannel
 from beforehand.runtime.transport.connection.records import FRAME_OVERHEAD
@@ -108,6 +109,7 @@ class Station:
         self._malformed = 0
         self._air_counters = AirCounters()
         self._ticks: deque[int] = deque([new_number()], maxlen=TICKS_MAX)
+        self._echoes = Echoes(name)
 
     # ---- life cycle -----------------------------------------------------------------------------
 
@@ -177,6 +179,7 @@ class Station:
         core = self._driver.core
         gauges = core.gauges(_now_us())
         gauges["wire bytes"] = sum(wire.kept_bytes for wire in self._wires.values())
+        gauges["wires dropped"] = sum(wire.is_dropped for wire in self._wires.values())
         return StationCounters(
             messages=core.counters,
             links=self._mesh.counters,
@@ -193,7 +196,7 @@ class Station:
         return Multicast(
             segment,
             sealer,
-            DatagramOpener(self._key, sealer, counters),
+            DatagramOpener(self._key, sealer, counters, self._is_fresh),
             counters,
             self._on_datagram,
         )
@@ -253,17 +256,19 @@ class Station:
 
     def _beat(self) -> None:
         self._ticks.append(new_number())
-        self._air.send("beacon", self._ticks[-1], b"")
+        self._air.send("beacon", self._ticks[-1], self._echoes.take())
         self._beacon = self._loop.call_later(BEACON_SECONDS, self._beat)
 
+    def _is_fresh(self, datagram: Datagram) -> bool:
+        return datagram.tick in self._ticks
+
     def _on_datagram(self, datagram: Datagram) -> None:
+        if datagram.kind == "probe":
+            self._echoes.add(datagram.frame)
         if datagram.kind != "up":
             return
         if not is_short(datagram.sender):
             self._malformed += 1
-            return
-        if datagram.tick not in self._ticks:
-            self._air_counters.stale += 1
             return
         try:
             frame = RADIO.decode(datagram.frame)

@@ -11,7 +11,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,11 +22,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
 from beforehand.errors import InputError, InputErrors
+from beforehand.spark.ship import files_of_package
 from beforehand.temporary import own_name
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-PACKAGE = Path(__file__).parent.parent
 LOCAL = re.compile(r"local(\[.*\])?")
 CONNECT_TASKS = 16
 """The number of probe tasks on a Connect server, which does not report its parallelism."""
@@ -36,9 +36,9 @@ EXCEPTION_LINE = re.compile(r"^(?:[\w.]+\.)?(\w*(?:Error|Exception): .+)$", re.M
 NO_PYTHON = re.compile(r'Cannot run program "([^"]+)"')
 NOT_THERE = "No module named 'beforehand"
 CODE_HINT = (
-    "install this version on every machine of the cluster; if it is installed, set "
-    "PYSPARK_PYTHON to the path of its Python there; if the sources changed meanwhile, run the "
-    "command again"
+    "install this version on every machine of the cluster, or pass `--ship`, which sends it; if it "
+    "is installed, set PYSPARK_PYTHON to the path of its Python there; if the sources changed "
+    "meanwhile, run the command again"
 )
 FOLDER_HINT = "give a folder that all machines of the cluster share, under the same path"
 
@@ -48,7 +48,7 @@ class ProbeResult(msgspec.Struct, frozen=True):
 
     host: str
     code: str
-    """Version and digest of the package; empty if the executor does not have it."""
+    """Digest and versions of the package; empty if the executor lacks it or its dependencies."""
     problem: str
     """The import error if the executor does not have the package."""
     unshared: tuple[tuple[str, str], ...] = ()
@@ -57,15 +57,16 @@ class ProbeResult(msgspec.Struct, frozen=True):
 
 @functools.cache
 def code_here() -> str:
-    """Return version and digest of this package in the current process."""
-    try:
-        released = version("beforehand")
-    except PackageNotFoundError:
-        released = "not installed"  # imported from the path
+    """Return a digest of this package in the current process, and the versions of its compiler.
+
+    The package may be in a zip file. Other versions of NumPy and Numba may compute other events.
+    """
     digest = hashlib.sha256()
-    for file in sorted(PACKAGE.rglob("*.py")):
-        digest.update(file.relative_to(PACKAGE).as_posix().encode() + b"\0" + file.read_bytes())
-    return f"version {released}, sources {digest.hexdigest()[:12]}"
+    for name, content in files_of_package():
+        if name.endswith(".py"):
+            digest.update(name.encode() + b"\0" + content)
+    others = ", ".join(f"{name} {version(name)}" for name in ("numpy", "numba"))
+    return f"sources {digest.hexdigest()[:12]}, {others}"
 
 
 def same_code(function: Function) -> Function:
@@ -144,7 +145,7 @@ def check_executors(spark: SparkSession, *folders: Path, reads: Iterable[Path] =
 
 def _problems(seen: ProbeResult) -> Iterator[InputError]:
     if not seen.code:
-        problem = f"an executor does not have this package: {seen.problem}"
+        problem = f"an executor does not have this package, or what it needs: {seen.problem}"
         yield InputError(problem, where=seen.host, hint=CODE_HINT)
     elif seen.code != code_here():
         problem = f"an executor runs other code: {seen.code}; here it is {code_here()}"

@@ -28,6 +28,7 @@ from beforehand.errors import InputError
 from beforehand.signals import restored
 from beforehand.spark.conf import check_addresses
 from beforehand.spark.java import archive_options, java_home
+from beforehand.spark.ship import ship
 from beforehand.temporary import scratch_folder
 
 EMBEDDED = "local[*]"
@@ -55,6 +56,7 @@ def open_session(
     app: str = "beforehand",
     small: bool = False,
     conf: Mapping[str, str] | None = None,
+    ships: bool = False,
 ) -> Iterator[SparkSession]:
     """Open a new Spark session, and stop it on exit.
 
@@ -62,6 +64,7 @@ def open_session(
     remote: a Connect server, `sc://host:port`.
     small: for tests and quick jobs. Starts sooner, but bulk work takes twice the time.
     conf: Spark settings, which take precedence over the defaults here.
+    ships: send this package to the executors.
 
     A process can have only one session. If one exists, its owner has to pass it explicitly, and
     this function refuses to reuse it. The Java process behind a master outlives the session. It
@@ -76,6 +79,8 @@ def open_session(
         else:
             spark = _start_driver(master or EMBEDDED, app, small, wanted, Path(scratch))
         try:
+            if ships:
+                ship(spark, Path(scratch))
             yield spark
         finally:
             if _ended:

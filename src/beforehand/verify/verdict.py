@@ -142,7 +142,7 @@ def verify_events(
     whose messages are checked.
     """
     of_user = Path(profile) if profile else None
-    asked = foreign.Asked(fields_of(mapping), of_user, is_whole, has_complete_reads)
+    asked = foreign.LogOptions(fields_of(mapping), of_user, is_whole, has_complete_reads)
     if not isinstance(path, str | os.PathLike):
         return _of_table(foreign.arrow_of(path), promise, asked)
     path = Path(path)
@@ -162,14 +162,16 @@ def verify_events(
     return Verdict(tuple(judged), lost)
 
 
-def _of_table(table: pa.Table, promise: str | None, asked: foreign.Asked) -> Verdict:
+def _of_table(table: pa.Table, promise: str | None, asked: foreign.LogOptions) -> Verdict:
     if not asked.is_any and set(READ_COLUMNS) <= {*table.column_names} and len(table):
         logs = logs_of([table.select(READ_COLUMNS)], "the table")
         return Verdict(tuple(judge(log, promise) for log in logs))
     return _of_readings(foreign.read_table(table, asked), promise, asked)
 
 
-def _of_readings(readings: Sequence[Reading], promise: str | None, asked: foreign.Asked) -> Verdict:
+def _of_readings(
+    readings: Sequence[Reading], promise: str | None, asked: foreign.LogOptions
+) -> Verdict:
     runs = [
         run
         for reading in readings

@@ -135,7 +135,7 @@ def test_a_cause_that_some_peer_never_had_is_waited_for():
     assert group.has(2) == [cause, effect]
 
 
-def test_a_message_that_a_connected_peer_holds_is_fetched_before_any_is_skipped():
+def test_a_message_of_a_connected_peer_is_fetched_before_anything_is_skipped():
     group, said = with_full_stores()
     keeper = group.cores[3] = make(3, NO_BOUND, Stamped(3, LIFETIMES))
     out = Outbox()

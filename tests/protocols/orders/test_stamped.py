@@ -120,7 +120,7 @@ def test_a_skipped_cause_that_lives_longer_is_named_on(stage):
     assert not judge(stage.rows)
 
 
-def test_a_brief_message_whose_cause_does_not_come_expires_with_the_reason(stage):
+def test_explain_names_the_missing_cause_of_an_expired_brief_message(stage):
     long = stage.say(0, 0, lifetime_s=1_000)
     stage.hear(1, long, at_s=1)
     brief = stage.say(1, 2, lifetime_s=10)
@@ -387,7 +387,7 @@ def test_an_id_that_never_existed_is_unknown_also_below_a_delivered_stamp(stage)
     assert stage.state(0, message) == "delivered"
 
 
-def test_answers_separate_settled_messages_from_unknown_ones(stage):
+def test_a_settled_message_is_distinguished_from_one_that_never_came(stage):
     message, other = stage.say(0, 0), stage.say(3, 0)
     stage.hear(1, message, at_s=1)
     assert stage.nodes[1].has_settled(message.id)
@@ -433,7 +433,7 @@ def test_many_causes_that_outlive_a_message_are_named_through_one_merge_message(
     assert stage.say(0, 3, lifetime_s=10).past == (merge.id, brief.id)
 
 
-def test_expired_entries_are_forgotten_in_memory_and_on_disk(stage):
+def test_expired_messages_are_forgotten_in_memory_and_on_disk(stage):
     for n in range(400):
         stage.hear(
             0, StampedMessage((n + 9, n * SECOND), (), b"", deadline=(n + 8) * SECOND), at_s=n

@@ -11,6 +11,7 @@ from beforehand.report.mobile.page import build_mobile_page
 
 RUN = {
     "run": "r",
+    "reading": "",
     "experiment": "scale",
     "system": "was",
     "seed": 1,
@@ -26,6 +27,7 @@ RUN = {
     "missing_at_returned": 0,
     "delay_us_avg": 2e6,
     "lost_percent": 1.0,
+    "heard_lost_percent": 2.0,
     "kept_avg": 3.0,
     "early_avg": 0.5,
     "sent_per_delivery": 2.0,
@@ -34,7 +36,10 @@ RUN = {
     "is_sustained": None,
 }
 FLOW = {
-    **{name: RUN[name] for name in ("run", "experiment", "system", "seed", "stations", "hosts")},
+    **{
+        name: RUN[name]
+        for name in ("run", "reading", "experiment", "system", "seed", "stations", "hosts")
+    },
     "rate_per_s": 5.0,
     "mac": "dcf",
     "network": "radio",
@@ -136,7 +141,10 @@ def test_the_section_on_other_macs_is_referred_to_only_if_present(tmp_path, macs
 
 @pytest.mark.parametrize("has_failures", [False, True])
 def test_buffers_are_drawn_with_and_without_failures(tmp_path, has_failures):
-    names = {name: RUN[name] for name in ("run", "seed", "stations", "hosts", "rate_per_s", "mac")}
+    names = {
+        name: RUN[name]
+        for name in ("run", "reading", "seed", "stations", "hosts", "rate_per_s", "mac")
+    }
     names |= {"experiment": "cache", "system": "was"}
     kept = {"kept": [3, 1], "kept_max": 3, "kept_avg": 2.0, "kept_rest_avg": 1.0}
     moment = {**names, **kept, "kept_rest_deviation": 0.5, "early_avg": 0.0}

@@ -243,6 +243,87 @@ def test_replayed_datagrams_of_a_cell_are_ignored(tmp_path):
     run(play)
 
 
+def recording(air, kinds: tuple[str, ...]):
+    """Return the list in which the encrypted datagrams of these kinds are recorded from now on."""
+    recorded, seal = [], air._sealer.seal
+
+    def sealed(kind, tick, frame):
+        datagram = seal(kind, tick, frame)
+        if kind in kinds:
+            recorded.append(datagram)
+        return datagram
+
+    air._sealer.seal = sealed
+    return recorded
+
+
+def throw(cell: str, datagrams) -> None:
+    segment = airs.Segment.parse(cell, "127.0.0.1")
+    with airs._open(segment) as thrower:
+        for data in datagrams:
+            thrower.sendto(data, (segment.cell.host, segment.cell.port))
+
+
+def test_replayed_beacons_captured_a_host(tmp_path):
+    """A host that never heard the station took recorded beacons for it, and stayed in its cell."""
+
+    async def play():
+        cell = write_stations(tmp_path, "north")["north"]
+        async with station(tmp_path, "north") as north:
+            beacons = recording(north._air, ("beacon",))
+            await until(lambda: len(beacons) >= 4)
+        async with host(tmp_path, "ann", cell) as ann:
+            throw(cell, beacons)
+            await until(lambda: ann.counters.air.stale >= len(beacons))
+            assert ann.station is None
+            async with station(tmp_path, "north"):
+                await until(lambda: ann.is_connected)
+
+    run(play)
+
+
+def test_a_replayed_beacon_of_an_earlier_start_made_a_host_deaf(tmp_path):
+    """The host took it for a restart, and the datagrams of the living station for old ones."""
+
+    async def play():
+        cell = write_stations(tmp_path, "north")["north"]
+        async with station(tmp_path, "north") as north:
+            beacons = recording(north._air, ("beacon",))
+            await until(lambda: beacons)
+        async with station(tmp_path, "north"), host(tmp_path, "ann", cell) as ann:
+            await until(lambda: ann.is_connected)
+            before = ann.counters.air.stale
+            throw(cell, beacons)
+            await until(lambda: ann.counters.air.stale >= before + len(beacons))
+            assert ann.counters.air.restarted == 0
+            received = ann.counters.air.received
+            await until(lambda: ann.counters.air.received > received + 4)
+            assert ann.is_connected
+
+    run(play)
+
+
+def test_a_replayed_datagram_of_an_earlier_start_kept_a_host_out_of_its_station(tmp_path):
+    async def play():
+        cell = write_stations(tmp_path, "north")["north"]
+        async with station(tmp_path, "north") as north:
+            async with host(tmp_path, "ann", cell) as ann:
+                await until(lambda: ann.is_connected)
+                said = recording(ann._opened().network._air, ("up",))
+                await ann.broadcast(b"one")
+                await until(lambda: said and ann.unacked == 0)
+            async with host(tmp_path, "ann", cell) as ann, host(tmp_path, "bob", cell) as bob:
+                await until(lambda: ann.is_connected and bob.is_connected)
+                north._ticks.clear()
+                north._ticks.append(1)
+                throw(cell, said)
+                await until(lambda: north.counters.air.stale)
+                await ann.broadcast(b"two")
+                assert await take(bob, 1) == [b"two"]
+
+    run(play)
+
+
 def test_a_host_with_another_key_is_not_registered(tmp_path):
     async def play():
         async with town(tmp_path, ("north",), ann="north") as (cells, (north,), _):

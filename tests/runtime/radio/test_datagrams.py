@@ -31,7 +31,7 @@ def north():
 
 @pytest.fixture
 def opener(north, counters):
-    return DatagramOpener(KEY, north, counters)
+    return DatagramOpener(KEY, north, counters, lambda _: True)
 
 
 def test_a_datagram_of_a_member_reaches_another(opener, counters):

@@ -148,9 +148,29 @@ def test_parts_out_of_turn_and_claims_of_more_than_was_sent_are_refused():
         pair.ends["a"].on_data(wires._encode(wires.Ack(1)))
 
 
-def test_a_station_that_is_away_for_too_long_exceeds_the_buffer_limit(monkeypatch):
+def test_a_station_that_is_away_for_too_long_is_dropped(monkeypatch):
     monkeypatch.setattr(wires, "WIRE_BYTES_MAX", 10)
-    end = ReliableChannel("b", 11, [].append)
+    pair = Pair()
+    pair.settle()
+    end = pair.ends["a"]
+    end.on_link(False)
     end.add(b"12345")
-    with pytest.raises(InputError, match="station `b` is away"):
-        end.add(b"123456")
+    assert not end.is_dropped
+    end.add(b"123456")
+    end.add(b"more")
+    assert (end.is_dropped, end.kept_bytes) == (True, 0)
+    with pytest.raises(RemoteError, match="away for too long"):
+        end.on_data(pair.ends["b"].on_link(True))
+
+
+def test_a_restarted_station_ended_the_tree():
+    """The frames that waited for it filled its wired stations, which ended one after the other."""
+    pair = Pair()
+    pair.settle()
+    end, restarted = pair.ends["a"], ReliableChannel("a", 77, [].append)
+    end.on_link(False)
+    with pytest.raises(RemoteError, match="restarted"):
+        end.on_data(restarted.on_link(True))
+    for _ in range(3):
+        end.add(bytes(wires.WIRE_BYTES_MAX // 2 + 1))
+    assert (end.is_dropped, end.kept_bytes) == (True, 0)

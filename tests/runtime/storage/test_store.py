@@ -358,6 +358,7 @@ def as_version_2(path: Path, *rows: tuple[str, object, object]) -> None:
             "INSERT INTO rows (kind, key, value, checksum) VALUES (?, ?, ?, ?)",
             [(*row, checksum_of(*row)) for row in encoded],
         )
+        database.execute("ALTER TABLE about DROP COLUMN checksum")
         database.execute("PRAGMA user_version=2")
         database.commit()
 
@@ -411,6 +412,54 @@ def test_a_store_of_version_1_is_migrated_and_keeps_everything(tmp_path):
     assert list(store.load((COUNTS,))["delivered"].items()) == [("bob", 4), ("ann", 7)]
     assert store.note("member") == b"\x01"
     store.close()
+
+
+def test_a_flipped_bit_in_the_seed_opened_as_another_key(tmp_path):
+    path, seed = tmp_path / "a.db", bytes(range(7, 39))
+    store = opened(path)
+    store.keep("member", seed)
+    store.close()
+    content = path.read_bytes()
+    assert content.count(seed) == 1
+    path.write_bytes(content.replace(seed, bytes([seed[0] ^ 1]) + seed[1:]))
+    store = opened(path)
+    with pytest.raises(InputError, match="a saved row of `about` has changed on the disk"):
+        store.note("member")
+    store.close()
+    path.write_bytes(content.replace(b"harbour", b"harbous"))
+    with pytest.raises(InputError, match="`about` has changed"):
+        opened(path)
+
+
+def test_a_store_of_version_3_gets_checksums_for_its_facts(tmp_path):
+    path = tmp_path / "a.db"
+    store = opened(path)
+    store.keep("member", b"seed")
+    store.close()
+    database = sqlite3.connect(path)
+    database.execute("ALTER TABLE about DROP COLUMN checksum")
+    database.execute("PRAGMA user_version=3")
+    database.commit()
+    database.close()
+    for _ in range(2):
+        store = opened(path)
+        assert store.note("member") == b"seed"
+        store.close()
+
+
+def test_a_new_store_needed_a_folder_that_can_be_opened_which_windows_has_not(
+    tmp_path, monkeypatch
+):
+    open_file = os.open
+
+    def refuse_folders(path, *options, **named):
+        if os.path.isdir(path):
+            raise PermissionError(13, "Permission denied")
+        return open_file(path, *options, **named)
+
+    monkeypatch.setattr(os, "open", refuse_folders)
+    monkeypatch.delattr(os, "O_DIRECTORY")
+    opened(tmp_path / "a.db").close()
 
 
 @pytest.fixture

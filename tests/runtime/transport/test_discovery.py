@@ -135,6 +135,7 @@ def test_discovered_peers_that_leave_are_forgotten_and_configured_ones_kept():
             on_found=lambda address, _: found.append(address),
             on_gone=gone.append,
             on_late=lambda: None,
+            on_unannounced=pytest.fail,
             on_failure=lambda problem: pytest.fail(problem),
         )
         watcher.start([])
@@ -179,6 +180,7 @@ def test_closing_without_awaiting_the_goodbye_left_sockets_open(monkeypatch):
             on_found=lambda *_: None,
             on_gone=lambda _: None,
             on_late=lambda: None,
+            on_unannounced=pytest.fail,
             on_failure=pytest.fail,
         )
         watcher.start([Address("127.0.0.1", 7400)])
@@ -211,6 +213,7 @@ def test_a_machine_in_another_network_announces_itself_there(monkeypatch):
             on_found=pytest.fail,
             on_gone=pytest.fail,
             on_late=pytest.fail,
+            on_unannounced=pytest.fail,
             on_failure=pytest.fail,
         )
         watcher.start([])
@@ -219,6 +222,25 @@ def test_a_machine_in_another_network_announces_itself_there(monkeypatch):
         assert stays == [["10.0.0.1"], ["10.0.0.1"], ["10.0.0.2"]]
 
     run(scene())
+
+
+def test_a_listener_on_loopback_announced_nothing_and_did_not_report_it(monkeypatch):
+    async def scene() -> None:
+        await multicast_works()
+        monkeypatch.setattr(discovery, "_reachable", lambda *_: [])
+        ann = Recorder("ann", discover=True, interfaces=LOOPBACK)
+        async with started(ann):
+            await until(lambda: ann.counters.not_announced)
+            problem = ann.mesh.disconnects()[-1].problem
+            assert f"listens at {ann.address} alone" in problem
+
+    run(scene())
+
+
+def test_an_address_of_loopback_is_not_one_of_the_network():
+    assert discovery._reachable("127.0.0.1", ["10.0.0.1"]) == []
+    assert discovery._reachable("10.0.0.1", ["10.0.0.1"]) == ["10.0.0.1"]
+    assert discovery._reachable("0.0.0.0", ["10.0.0.1", "fd77::1"]) == ["10.0.0.1"]
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,8 @@ def _forget_links(core: Epidemic, sender: Direct, *, is_calm: bool) -> None:
                 [id for id in core._cache.entries if id not in unacked]
             )
     if is_calm and not core._cache.is_bounded and not core.order.expires:
-        core._links = AnyOrder(core._links)
+        # The parts of the core refer to this dict, so it must stay the same object for all of them.
+        core._links = core._requests._links = core._skipping._links = AnyOrder(core._links)
 
 
 def _forget_saved_steps(flow: FlowControl) -> None:

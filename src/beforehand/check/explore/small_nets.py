@@ -7,11 +7,11 @@ from typing import Any
 from beforehand.check.explore.least_draws import LeastDraws
 from beforehand.check.families.contacts import Setup
 from beforehand.check.families.group import Setup as GroupSetup
+from beforehand.check.families.group import make_member
 from beforehand.check.net.case import Case
-from beforehand.check.net.signer import make_proofs
 from beforehand.protocols.epidemic.epidemic import Epidemic
 from beforehand.protocols.epidemic.options import Flow, Options
-from beforehand.protocols.epidemic.paced_epidemic import PacedEpidemic, group_core
+from beforehand.protocols.epidemic.paced_epidemic import PacedEpidemic
 from beforehand.protocols.orders.barrier import Barrier
 from beforehand.protocols.orders.order import Lifetimes
 
@@ -70,18 +70,4 @@ def group_net(
 
 def make_group(case: Case, node: int) -> PacedEpidemic:
     """Return the core of a node in a `group_net`."""
-    setup = case.options
-    proofs = make_proofs("sound", node, setup.seed)
-    assert proofs is not None
-    return group_core(
-        node,
-        setup.lifetimes,
-        LeastDraws(),
-        capacity=setup.capacity,
-        capacity_bytes=setup.capacity_bytes,
-        proofs=proofs,
-        flow=setup.flow,
-        digest_after=setup.digest_after,
-        frame_bytes_max=setup.frame_bytes_max,
-        durable=case.is_mortal,
-    )
+    return make_member(case, node, LeastDraws())

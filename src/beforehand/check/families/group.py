@@ -16,6 +16,7 @@ from beforehand.check.net.net import Net
 from beforehand.check.net.signer import Signing, make_proofs
 from beforehand.check.rules.flow_rules import breach, broken_rule
 from beforehand.protocols.contract.base import Core, Message
+from beforehand.protocols.epidemic.draws import Draws
 from beforehand.protocols.epidemic.options import Flow, Options
 from beforehand.protocols.epidemic.paced_epidemic import PacedEpidemic, group_core
 from beforehand.protocols.orders.order import Lifetimes
@@ -43,6 +44,25 @@ class Setup:
     def options(self) -> Options:
         """Return the options in the form that `ContactsFamily` reads."""
         return Options(capacity=self.capacity, capacity_bytes=self.capacity_bytes)
+
+
+def make_member(case: Case, node: int, draws: Draws) -> PacedEpidemic:
+    """Return the core of a member that follows the protocol, with the bounds of the case."""
+    setup = case.options
+    proofs = make_proofs(setup.signing, node, setup.seed)
+    assert proofs is not None
+    return group_core(
+        node,
+        setup.lifetimes,
+        draws,
+        capacity=setup.capacity,
+        capacity_bytes=setup.capacity_bytes,
+        proofs=proofs,
+        flow=setup.flow,
+        digest_after=setup.digest_after,
+        frame_bytes_max=setup.frame_bytes_max,
+        durable=case.is_mortal,
+    )
 
 
 class GroupFamily(ContactsFamily):
@@ -96,23 +116,10 @@ class GroupFamily(ContactsFamily):
         )
 
     def make_core(self, case: Case, node: int) -> Core[Any]:
-        setup = case.options
+        seed = case.options.seed
         if node in self.hostile(case):
-            return Adversary(node, setup.seed)
-        proofs = make_proofs(setup.signing, node, setup.seed)
-        assert proofs is not None
-        return group_core(
-            node,
-            setup.lifetimes,
-            random.Random(setup.seed + node),
-            capacity=setup.capacity,
-            capacity_bytes=setup.capacity_bytes,
-            proofs=proofs,
-            flow=setup.flow,
-            digest_after=setup.digest_after,
-            frame_bytes_max=setup.frame_bytes_max,
-            durable=case.is_mortal,
-        )
+            return Adversary(node, seed)
+        return make_member(case, node, random.Random(seed + node))
 
     def hostile(self, case: Case) -> Collection[int]:
         return range(case.nodes - case.options.hostile, case.nodes)

@@ -118,12 +118,12 @@ def _gather_named(args: argparse.Namespace) -> Run:
     """Return a run of a log whose fields the user named."""
     from beforehand.logs.mapping import fields_of
     from beforehand.play.foreign import foreign_run
-    from beforehand.verify.foreign.entry import Asked
+    from beforehand.verify.foreign.entry import LogOptions
 
     if written := given_trace_options(args):
         problem = f"{', '.join(written)} cannot apply to a log whose fields are named"
         raise InputError(problem, where=str(args.input), hint="leave out one of the two")
-    return foreign_run(args.input, args.wanted, Asked(fields_of(args.map), args.profile))
+    return foreign_run(args.input, args.wanted, LogOptions(fields_of(args.map), args.profile))
 
 
 def _gather(args: argparse.Namespace) -> Run:

@@ -81,6 +81,7 @@ def _run(args: argparse.Namespace, interruption: Interruption) -> int:
         master=args.master,
         remote=args.remote,
         conf=conf,
+        ship=args.ship,
         note=interruption.unless_asked(note),
     )
     path = played = None

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 REPORTED = (
     *("wrong_key", "wrong_name", "turned_away", "another_version", "no_discovery"),
-    *("late_members", "rotated", "bad_key_file"),
+    *("late_members", "rotated", "bad_key_file", "not_announced"),
 )
 """Disconnect kinds that waiting does not fix, so the command reports them."""
 REPORTED_MAX = 1000

@@ -106,6 +106,9 @@ def add_spark(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--conf", action="append", default=[], metavar="KEY=VALUE", help="a setting of Spark"
     )
+    parser.add_argument(
+        "--ship", action="store_true", help="send this package to the machines of the cluster"
+    )
 
 
 def refuse_json(args: argparse.Namespace, flag: str) -> None:

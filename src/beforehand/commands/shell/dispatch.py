@@ -15,7 +15,7 @@ from beforehand import __version__
 from beforehand.commands import contacts, doctor, fuzz, observe, simulate
 from beforehand.commands.event_logs import diagram, export, logs, play, verify
 from beforehand.commands.experiments import diff, report, run, scenarios, status
-from beforehand.commands.nodes import chat, group, host, node, station
+from beforehand.commands.nodes import chat, gateway, group, host, node, station
 from beforehand.commands.shell import completion
 from beforehand.commands.shell.console import (
     Parser,
@@ -54,7 +54,7 @@ COMMANDS = (
         observe,
         doctor,
     ),
-    *(group, chat, node, station, host, completion),
+    *(group, chat, node, gateway, station, host, completion),
 )
 CODES = "0 valid, 1 violation, 2 bad input, 3 unknown, 4 internal error, 130 stopped"
 START = """start here:

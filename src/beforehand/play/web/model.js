@@ -12,6 +12,12 @@ const RELEASED_NEVER = 0, AT_ONCE = 1, LATER = 2, AGAIN = 3, WITH = 4;
 /** Stands for the sender of a delivery that has no reception in the log. */
 export const NO_RECEPTION = -2;
 
+/** Writes the numbers times a factor into `out`: a loop is ten times as fast as `from` with a function. */
+function scaled(numbers, factor, out) {
+  for (let i = 0; i < out.length; i++) out[i] = numbers[i] * factor;
+  return out;
+}
+
 export class Model {
   constructor(head, c) {
     this.about = head.about;
@@ -105,9 +111,10 @@ export class Model {
   _readPoints(c) {
     const { unit } = this.plane;
     this.pointAt = offsets(c["node.points"]);
-    this.pointT = Int32Array.from(c["point.t"], (t) => t * POINT_MS);
-    this.pointX = Float32Array.from(c["point.x"], (x) => x * unit);
-    this.pointY = Float32Array.from(c["point.y"], (y) => y * unit);
+    const size = c["point.t"].length;
+    this.pointT = scaled(c["point.t"], POINT_MS, new Int32Array(size));
+    this.pointX = scaled(c["point.x"], unit, new Float32Array(size));
+    this.pointY = scaled(c["point.y"], unit, new Float32Array(size));
     this.pointGap = c["point.gap"];
     this.cursor = this.pointAt.slice(0, this.nodes);
     /** The lines of a map below the nodes, or null. */

@@ -195,6 +195,10 @@ class Order(ABC):
     def has_delivered(self, message: MessageId) -> bool:
         """Return whether the node delivered the message. It may have forgotten an expired one."""
 
+    def has_expired(self, message: MessageId, now_us: int) -> bool:
+        """Return whether the deadline of a message that the node held has passed."""
+        return self.expires and message[1] <= now_us
+
     def entry_of(self, origin: NodeId) -> int:
         """Return the entry of this node's version vector for the origin: each of its messages up to
         this seq is delivered or never will be. LONG_AGO where there is no causal order."""

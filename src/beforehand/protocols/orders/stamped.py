@@ -197,6 +197,13 @@ class Stamped(Order):
     def has_delivered(self, message: MessageId) -> bool:
         return self._waiting.is_settled(message)
 
+    def has_expired(self, message: MessageId, now_us: int) -> bool:
+        waiting = self._waiting
+        if (entry := waiting.pending.get(message)) is not None:
+            return entry.message.deadline <= now_us
+        # A digest is forgotten when the message has expired, and live ones fill no simulation.
+        return message not in waiting.digests or waiting.digests[message][1] <= now_us
+
     def entry_of(self, origin: NodeId) -> int:
         return max(self._waiting.settled.get(origin, LONG_AGO), self._waiting.floor)
 
@@ -226,7 +233,7 @@ class Stamped(Order):
             return MessageStatus("delivered")
         if message in self._expired:
             return MessageStatus("expired", self._expired[message])
-        # A stamp below that of a delivered message proves nothing: no message may have it.
+        # A stamp below a delivered one proves nothing: perhaps no message has it.
         return MessageStatus("missed" if message[1] <= waiting.floor else "unknown")
 
     def pending(self) -> tuple[MessageId, ...]:
@@ -350,8 +357,7 @@ class Stamped(Order):
         id = message.id
         if id in self._expired:
             return
-        missing = self._waiting.missing_of(message, message.deadline - 1)
-        self._expired[id] = missing
+        missing = self._expired[id] = self._waiting.missing_of(message, message.deadline - 1)
         oldest = next(iter(self._expired)) if len(self._expired) > EXPIRED_MAX else None
         if self.durable:
             out.saves.append(("expired", id, missing))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import fmean, median
 from typing import NamedTuple
 
@@ -20,6 +20,7 @@ BEFORE_S = 5
 
 Answer = float | None
 """The measured value of a claim; None if our runs do not determine it."""
+Measure = Callable[[CellResults], Answer]
 
 
 class Judged(NamedTuple):
@@ -42,13 +43,15 @@ class Judged(NamedTuple):
         return self.ours is not None or self.whole < self.runs
 
 
-def judge_all(cells: CellResults, claims: Sequence[Claim]) -> list[Judged]:
-    """Judge every claim whose experiment was run."""
+def judge_all(
+    cells: CellResults, claims: Sequence[Claim], answers: Mapping[str, Measure] | None = None
+) -> list[Judged]:
+    """Judge every claim whose experiment was run. answers: replace the measures of all claims."""
     there, whole = set(cells.runs["experiment"]), cells.whole()
     return [
         Judged(
             claim,
-            ANSWERS[claim.key](whole),
+            (answers or ANSWERS)[claim.key](whole),
             sum(len(whole.of(run)) for run in claim.runs),
             sum(len(cells.of(run)) for run in claim.runs),
         )
@@ -61,7 +64,7 @@ def claims_table(judged: Sequence[Judged]) -> Table:
     rows, data = [], []
     for found in judged:
         claim, ours, whole, runs = found
-        shown = "–" if ours is None else _shown(ours, claim.unit)
+        shown = "–" if ours is None else show_value(ours, claim.unit)
         rows.append(
             (
                 Cell(claim.text),
@@ -81,7 +84,8 @@ def claims_table(judged: Sequence[Judged]) -> Table:
     return Table("claims", "Claims", head, tuple(rows), frame, words=(0, 1, 5), is_wide=True)
 
 
-def _shown(value: float, unit: str) -> str:
+def show_value(value: float, unit: str) -> str:
+    """Return a measured value with its unit."""
     text = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
     return f"{text} {unit}".strip()
 
@@ -300,7 +304,7 @@ def _dynamic_slower(cells: CellResults) -> Answer:
 
 
 SECOND_US = 1_000_000
-ANSWERS: dict[str, Callable[[CellResults], Answer]] = {
+ANSWERS: dict[str, Measure] = {
     "throughput": _throughput(0, 300),
     "throughput_400": _throughput(400, 400),
     "throughput_falls": _throughput_falls,
@@ -340,3 +344,9 @@ ANSWERS: dict[str, Callable[[CellResults], Answer]] = {
     "faults_recovery": _recovery("faults", FLOOD, but_last=False),
 }
 """The function that measures each claim, by the claim's key."""
+IN_RANGE: dict[str, Measure] = {
+    "static_lost": _mean("static", FLOOD, "heard_lost_percent"),
+    "static_lost_tcp": _mean("static", TCP, "heard_lost_percent"),
+    "dynamic_lost": _mean("dynamic", FLOOD, "heard_lost_percent"),
+}
+"""The same for claims about losses, with the losses at all nodes in range of a frame."""

@@ -43,6 +43,25 @@ class CellResults:
         frames = (self.runs, self.flows, self.series, self.outages)
         return CellResults(self.scenario, *(frame[~frame["run"].isin(broken)] for frame in frames))
 
+    def readings(self) -> tuple[str, ...]:
+        """Return the names of the readings that were run, in order; one empty name without any."""
+        return tuple(dict.fromkeys(self.runs["reading"]))
+
+    def under(self, reading: str) -> CellResults:
+        """Return the runs of a reading, and those of the reading that it extends unless it has
+        runs of the same experiment."""
+        about = (self.scenario.parameters.get("readings") or {}).get(reading, {})
+        base, own = about.get("extends"), set(about.get("experiments", ()))
+
+        def chosen(frame: pd.DataFrame) -> pd.DataFrame:
+            is_chosen = frame["reading"] == reading
+            if base:
+                is_chosen |= (frame["reading"] == base) & ~frame["experiment"].isin(own)
+            return frame[is_chosen]
+
+        frames = (self.runs, self.flows, self.series, self.outages)
+        return CellResults(self.scenario, *map(chosen, frames))
+
     def has(self, experiment: str, *systems: str) -> bool:
         there = self.runs[self.runs["experiment"] == experiment]["system"]
         return not there.empty and set(systems) <= set(there)

@@ -19,11 +19,13 @@ from beforehand.report.mobile.figures import (
     sent_figures,
     throughput_figure,
 )
+from beforehand.report.mobile.readings import readings_section
 from beforehand.report.notation import TIMES_US, show_count, show_plain, unit_of
 
 COLUMNS = {
     "delay_us_avg": "Delay",
     "lost_percent": "Lost (%)",
+    "heard_lost_percent": "Lost in range (%)",
     "kept_avg": "Kept",
     "early_avg": "Early",
     "sent_per_delivery": "Frames per delivery",
@@ -36,7 +38,13 @@ Figures = Mapping[str, Sequence[float]]
 def build_mobile_page(directory: Path) -> Page:
     """Build the page from the datasets `cells_...` in this folder."""
     cells = read_cells(directory)
-    judged = judge_all(cells, read_claims("mobile"))
+    claims = read_claims("mobile")
+    readings = cells.readings()
+    first = cells.under(readings[0])
+    judged = judge_all(first, claims)
+    sections = tuple(_sections(first, judged))
+    if len(readings) > 1:
+        sections = (readings_section(cells, claims), *sections)
     return Page(
         title=cells.scenario.title,
         subtitle=f"Scenario {cells.scenario.name}",
@@ -49,7 +57,7 @@ def build_mobile_page(directory: Path) -> Page:
             "broadcasts."
         ),
         tiles=_tiles(cells.runs, judged),
-        sections=tuple(_sections(cells, judged)),
+        sections=sections,
         footer=f"Written by Beforehand. Published figures: {read_source('mobile')}.",
     )
 
@@ -191,7 +199,8 @@ def _mac_table(cells: CellResults) -> Table | None:
 
 SETTING = (
     "Delay is from a broadcast to a delivery, lost is the share of frames by radio that did "
-    "not reach one that they were meant for, kept are messages in the send buffer of a station, "
+    "not reach one that they were meant for, lost in range the same at all "
+    "nodes in range, kept are messages in the send buffer of a station, "
     "early those in the receive buffer of a host. Means over the seeds, with "
     "half of their 95 % confidence interval (Student's t) where there are several. Highest: the "
     "rate was searched for.",

@@ -106,7 +106,7 @@ def per_packet_table(overlay: OverlayResults, published: Published, nodes: int) 
         name, least, most = _range_of(row)
         for quantity, of in (("of_all", 1), ("of_packed", 2)):
             if least >= of:
-                published_value = number(row[quantity]) if nodes == FOCUS else None
+                published_value = _published(row, quantity, nodes)
                 values = packets.shares(least, most, of=of)
                 claims.append(Found(name, quantity, values, claim.about(published_value)))
     head = ("Messages", "Of all packets", "Of those with several")
@@ -120,7 +120,7 @@ def size_table(overlay: OverlayResults, published: Published, nodes: int) -> Tab
     for row in published.table("sizes"):
         name, least, most = _range_of(row)
         for system in ("plain", "aggregated"):
-            published_value = number(row[system]) if nodes == FOCUS else None
+            published_value = _published(row, system, nodes)
             values = overlay.histogram("size", system, nodes).shares(least, most)
             claims.append(Found(name, system, values, claim.about(published_value)))
     head = ("Bytes", "Without aggregation", "With")
@@ -133,11 +133,16 @@ def cause_table(overlay: OverlayResults, published: Published, nodes: int) -> Ta
     claim, claims = find_claim("vcube", "causes"), []
     for row in published.table("causes"):
         name, least, most = _range_of(row)
-        published_value = number(row["share"]) if nodes == FOCUS else None
+        published_value = _published(row, "share", nodes)
         values = overlay.histogram("causes", "aggregated", nodes).shares(least, most)
         claims.append(Found(name, "share", values, claim.about(published_value)))
     title = f"Causes that a message carries, {nodes} nodes"
     return _range_table("causes", title, ("Causes", "Messages"), claims, ("share",))
+
+
+def _published(row: dict[str, str], column: str, nodes: int) -> float | None:
+    """Return a published value; None for another size than that of the paper's table."""
+    return number(row[column]) if nodes == FOCUS else None
 
 
 def _range_of(row: dict[str, str]) -> tuple[str, int, int | None]:

@@ -10,6 +10,8 @@ from beforehand.runtime.storage.store import DiskStore
 
 BINDINGS = Table("binding", str, bytes)
 """The public key that each known name is bound to."""
+BLOCKED = Table("blocked", bytes, int)
+"""The public keys that the application has blocked, and when, in microseconds."""
 MEMBER = "member"
 
 
@@ -20,12 +22,14 @@ def identity(name: str, disk: DiskStore, group_commit: GroupCommit) -> tuple[Mem
     `group_commit`.
     """
     member = _member_of(disk)
-    bound = disk.load((BINDINGS,))[BINDINGS.name]
+    rows = disk.load((BINDINGS, BLOCKED))
+    bound = rows[BINDINGS.name]
     return member, Trust(
         name,
         member,
         bound,
         lambda bound_name, public: group_commit.save([(BINDINGS.name, bound_name, public)]),
+        rows[BLOCKED.name],
     )
 
 

@@ -222,6 +222,18 @@ def new_group(name: str) -> GroupKey:
     return GroupKey(name, secrets.token_bytes(SECRET_BYTES), time.time_ns() // 1000)
 
 
+def read_public(text: object) -> bytes:
+    """Return a member's public key from its hexadecimal digits; raise `InputError` for others."""
+    try:
+        public = bytes.fromhex(text) if isinstance(text, str) else b""
+    except ValueError:
+        public = b""
+    if len(public) != PUBLIC_BYTES:
+        hint = f"it has {2 * PUBLIC_BYTES} hexadecimal digits, as `group.peers` shows them"
+        raise InputError(f"not a public key: `{text!r:.80}`", hint=hint)
+    return public
+
+
 class MemberKey:
     """An Ed25519 key pair. `MemberKey(seed)` recreates the pair whose `seed` was saved."""
 

@@ -9,7 +9,7 @@ link with the origin can verify it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import groupby, pairwise
 
 import msgspec
@@ -40,6 +40,8 @@ class TrustCounters(msgspec.Struct):
     """Names bound on first use."""
     wrong_key: int = 0
     """Uses of a bound name with another key."""
+    blocked: int = 0
+    """Messages and introductions with a key that the application has blocked."""
     forged: int = 0
     """Signatures that the public key does not verify."""
     malformed: int = 0
@@ -60,11 +62,13 @@ class Trust:
         own: MemberKey,
         bound: Mapping[str, bytes],
         on_bind: Callable[[str, bytes], None],
+        blocked: Collection[bytes] = (),
     ) -> None:
         """Raise `InputError` if `own_name` is not valid, or is bound to another key than `own`.
 
         bound: the bindings saved by earlier incarnations.
         on_bind: called once for each new binding, before it takes effect.
+        blocked: the public keys of which nothing is accepted.
         """
         if flaw := flaw_of_name(own_name):
             raise InputError(f"no name for a member: {flaw}", hint="choose another name")
@@ -72,6 +76,7 @@ class Trust:
         self._own = own
         self._keys = dict(bound)
         self._on_bind = on_bind
+        self.blocked = set(blocked)
         self._shown: set[bytes] = set()
         """The cache of verified steps. An entry is the public key, the signature, and a step of a
         path that leads to a verified root. It contains all of them: with another signature or path,
@@ -120,6 +125,9 @@ class Trust:
             self.counters.malformed += 1
             return False
         public = proof[:PUBLIC_BYTES]
+        if public in self.blocked:
+            self.counters.blocked += 1
+            return False
         if known is not None and known != public:
             self.counters.wrong_key += 1
             return False
@@ -141,7 +149,9 @@ class Trust:
         found: list[bool] = []
         for (origin, start), group in groupby(signed, key=_signer):
             together = list(group)
-            is_known = isinstance(origin, str) and self._keys.get(origin) == start[:PUBLIC_BYTES]
+            public = start[:PUBLIC_BYTES]
+            is_known = isinstance(origin, str) and self._keys.get(origin) == public
+            is_known = is_known and public not in self.blocked
             leaves = [b""] * len(together)
             if is_known and 2 <= len(together) <= merkle.LEAVES_MAX:
                 leaves = [merkle.leaf_of(data) for _, data, _ in together]
@@ -176,6 +186,9 @@ class Trust:
 
         Bind the name on its first use.
         """
+        if public in self.blocked:
+            self.counters.blocked += 1
+            return False
         known = self._keys.get(name)
         if known is not None:
             self.counters.wrong_key += known != public
@@ -187,6 +200,11 @@ class Trust:
         self._keys[name] = public
         self.counters.bound += 1
         return True
+
+    @property
+    def own_public(self) -> bytes:
+        """The public key of this node."""
+        return self._own.public
 
     def key_of(self, name: str) -> bytes | None:
         """Return the key that the name is bound to, or None."""

@@ -8,13 +8,14 @@ can send. Within the group, the datagram layer does not authenticate the sender'
 A sender numbers its datagrams within one incarnation of its process. A receiver drops duplicates
 and datagrams of an earlier incarnation. It cannot tell how old a datagram is whose sender it never
 heard before. Ticks solve that: a station draws a new random tick with every beacon, and accepts a
-host's datagram only if it names a recent one.
+host's datagram only if it names a recent one. A host challenges stations (`radio.freshness`).
 """
 
 from __future__ import annotations
 
 import secrets
 from collections import deque
+from collections.abc import Callable
 from typing import Literal
 
 import msgspec
@@ -37,7 +38,7 @@ INCARNATIONS_MAX = 16
 """Earlier incarnations of one sender that are remembered."""
 TICK_MAX = 1 << 62
 
-Kind = Literal["beacon", "down", "up"]
+Kind = Literal["beacon", "down", "probe", "up"]
 
 _encode = msgspec.msgpack.encode
 _seal = bindings.crypto_aead_xchacha20poly1305_ietf_encrypt
@@ -69,7 +70,9 @@ class AirCounters(msgspec.Struct):
     repeated: int = 0
     """Duplicates and datagrams of an earlier incarnation, made by the network or by a replay."""
     stale: int = 0
-    """Datagrams of a host that name no recent tick: replayed, or the host hears no beacons."""
+    """At a station: datagrams that name no recent tick, because they were replayed, or because the
+    host hears no beacons. At a host: datagrams of stations that have not shown yet that they are
+    there, which a few of each station are."""
     namesakes: int = 0
     """Datagrams under our name from another process: another host of that name, or an earlier
     incarnation of ours."""
@@ -132,7 +135,15 @@ class _Sender:
 class DatagramOpener:
     """The receiving end: decrypts datagrams and accepts each once."""
 
-    def __init__(self, key: GroupKey, own: DatagramSealer, counters: AirCounters) -> None:
+    def __init__(
+        self,
+        key: GroupKey,
+        own: DatagramSealer,
+        counters: AirCounters,
+        is_fresh: Callable[[Datagram], bool],
+    ) -> None:
+        """is_fresh: returns whether a datagram is no recording. Others change no state here."""
+        self._is_fresh = is_fresh
         self._key = _cell_key(key)
         self._own = own
         self._counters = counters
@@ -158,6 +169,9 @@ class DatagramOpener:
             return None
         if flaw_of_name(content.sender):
             self._counters.foreign += 1
+            return None
+        if not self._is_fresh(content):
+            self._counters.stale += 1
             return None
         if not self._sender(content).is_new(content):
             self._counters.repeated += 1

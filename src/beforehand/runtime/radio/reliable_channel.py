@@ -75,6 +75,8 @@ class ReliableChannel:
         self._acknowledged = 0
         self._assembled = bytearray()
         self._is_met = False
+        self.is_dropped = False
+        """Whether the channel is over: the peer was restarted, or away for too long."""
 
     @property
     def kept_bytes(self) -> int:
@@ -84,12 +86,15 @@ class ReliableChannel:
     def add(self, frame: bytes) -> None:
         """Queue a frame; it is delivered reliably and in order.
 
-        Raise `InputError` if more than WIRE_BYTES_MAX would wait.
+        If more than WIRE_BYTES_MAX would wait, drop the peer: the tree goes on without it and
+        what lies behind it.
         """
+        if self.is_dropped:
+            return
         self._kept_bytes += len(frame)
         if self._kept_bytes > WIRE_BYTES_MAX:
-            problem = f"station `{self.peer}` is away, and {self._kept_bytes:,} bytes wait"
-            raise InputError(problem, hint="bring that station back, or restart all stations")
+            self._drop_peer()
+            return
         for start in range(0, len(frame), PART_BYTES):
             end = start + PART_BYTES
             self._kept.append((frame[start:end], end >= len(frame)))
@@ -149,7 +154,9 @@ class ReliableChannel:
             hint = "a station cannot rejoin alone: restart all stations of the tree"
             raise InputError(problem, hint=hint)
         if self._peer_incarnation and hello.incarnation != self._peer_incarnation:
-            problem = "it was restarted and lost the state of the channel"
+            self._drop_peer()
+        if self.is_dropped:
+            problem = "it was restarted or away for too long, and lost the state of the channel"
             raise RemoteError(problem, where=self.peer)
         if hello.known == 0 and hello.received:
             raise RemoteError("it acknowledges parts of an unknown incarnation", where=self.peer)
@@ -170,6 +177,12 @@ class ReliableChannel:
         if part.is_last:
             frame, self._assembled = bytes(self._assembled), bytearray()
             self._on_frame(frame)
+
+    def _drop_peer(self) -> None:
+        """Keep nothing for the peer any more."""
+        self.is_dropped, self._is_met = True, False
+        self._kept.clear()
+        self._kept_bytes = 0
 
     def _drop(self, received: int) -> None:
         """Forget the parts that the other end has received."""

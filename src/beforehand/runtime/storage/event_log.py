@@ -26,9 +26,9 @@ from beforehand.errors import InputError
 from beforehand.events import (
     BROADCAST,
     DELIVER,
-    LOSSES,
     NODE_COLUMNS,
     NODE_KINDS,
+    NODE_LOSSES,
     NODE_SUFFIX,
     RECEIVE,
     START,
@@ -36,7 +36,7 @@ from beforehand.events import (
     About,
     metadata_of,
 )
-from beforehand.files import check_folder_target, replaced
+from beforehand.files import check_folder_target, replaced, sync_folder
 from beforehand.promises import DEFAULT_PROMISE
 from beforehand.protocols.contract.base import Message, MessageId, NodeId
 from beforehand.protocols.contract.outbox import LossKind
@@ -158,7 +158,7 @@ class EventLog:
     def lost(self, losses: Sequence[tuple[LossKind, MessageId]]) -> None:
         """Record messages that were dropped or that expired."""
         for kind, message in losses:
-            self._note(LOSSES[kind], message)
+            self._note(NODE_LOSSES[kind], message)
 
     def close(self) -> None:
         """Record the stop of the node, after all other events.
@@ -276,8 +276,4 @@ def _write(table: pa.Table, path: Path) -> None:
         pq.write_table(table, file, compression="zstd", write_page_checksum=True)
         file.flush()
         os.fsync(file.fileno())
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    sync_folder(path.parent)

@@ -21,7 +21,9 @@ from typing import Any, Literal
 import msgspec
 
 from beforehand.errors import InputError, LocalError
+from beforehand.files import sync_folder
 from beforehand.protocols.contract.tables import Rows, Table
+from beforehand.runtime.storage.about import CREATE, add_checksums, read_fact, write_fact
 from beforehand.runtime.storage.row_batches import (
     Damaged,
     RowBatches,
@@ -36,7 +38,7 @@ Durability = Literal["disk", "os"]
 survive a crash of the process, but not a power loss."""
 
 APPLICATION_ID = 0x62666864  # "bfhd": no other program's database passes for a store
-SCHEMA = 3
+SCHEMA = 4
 HEADER_BYTES = 100
 """The header of an SQLite file: magic at 0, schema version at 60, application id at 68."""
 PAGE_BYTES = 8192
@@ -47,8 +49,8 @@ long messages cost a third more."""
 SaveKey = tuple[str, Any]
 """(table, key)"""
 
-_TABLES = """
-CREATE TABLE about (key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
+_TABLES = f"""
+{CREATE}
 CREATE TABLE rows (
     place INTEGER PRIMARY KEY, kind TEXT NOT NULL, key BLOB NOT NULL, value BLOB NOT NULL,
     checksum INTEGER NOT NULL, UNIQUE (kind, key));
@@ -162,20 +164,18 @@ class DiskStore:
     def note(self, key: str) -> bytes | None:
         """Return the value saved by `keep`, or None."""
         with self._translated_errors():
-            found = self._database.execute("SELECT value FROM about WHERE key = ?", (key,))
-            row = found.fetchone()
-        return None if row is None else bytes(row[0])
+            return read_fact(self._database, key)
 
     def keep(self, key: str, value: bytes) -> None:
         """Save a fact about this member that never changes, such as its key."""
         with self._translated_errors():
-            self._database.execute("INSERT INTO about VALUES (?, ?)", (key, value))
+            write_fact(self._database, key, value)
 
     def sync(self) -> None:
         """Sync everything written so far to the disk."""
         with self._translated_errors():
             self._set_synced(True)
-            self._database.execute("REPLACE INTO about VALUES ('synced', x'')")
+            self._database.execute("REPLACE INTO about VALUES ('synced', x'', 0)")
 
     def close(self) -> None:
         """Close the file and release its lock, except in a forked process."""
@@ -214,8 +214,8 @@ class DiskStore:
                 database.executescript(f"BEGIN; {_TABLES}")
                 database.execute(f"PRAGMA application_id={APPLICATION_ID}")
                 database.execute(f"PRAGMA user_version={SCHEMA}")
-                owner = [("group", group.encode()), ("name", name.encode())]
-                database.executemany("INSERT INTO about VALUES (?, ?)", owner)
+                write_fact(database, "group", group.encode())
+                write_fact(database, "name", name.encode())
                 database.execute("COMMIT")
             finally:
                 database.close()
@@ -261,12 +261,13 @@ class DiskStore:
         (state,) = self._database.execute("PRAGMA quick_check(1)").fetchone()
         if state != "ok":
             raise self._refusal(f"broken: {state}", _HINTS["SQLITE_CORRUPT"])
+        (version,) = self._database.execute("PRAGMA user_version").fetchone()
         for what, wanted in (("group", group), ("name", name)):
-            found = (self.note(what) or b"").decode(errors="replace")
+            saved = read_fact(self._database, what, is_checked=version >= SCHEMA)
+            found = (saved or b"").decode(errors="replace")
             if found != wanted:
                 hint = f"give another file, or the {what} `{found}`"
                 raise self._refusal(f"the store of the {what} `{found}`, not of `{wanted}`", hint)
-        (version,) = self._database.execute("PRAGMA user_version").fetchone()
         if version < SCHEMA:
             _migrate(self._database, version, self._batched)
         self.sync()  # takes the lock, and fails now if the file is not writable
@@ -354,11 +355,7 @@ def _publish(partial: Path, path: Path) -> None:
         return
     except OSError:  # a filesystem without hard links
         partial.rename(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    sync_folder(path.parent)
 
 
 def _migrate(database: sqlite3.Connection, version: int, batched: str | None) -> None:
@@ -369,8 +366,9 @@ def _migrate(database: sqlite3.Connection, version: int, batched: str | None) ->
         if version < 2:
             database.execute("ALTER TABLE rows ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0")
             database.execute("UPDATE rows SET checksum = checksum(kind, key, value)")
-        if batched is not None:
+        if version < 3 and batched is not None:
             put_into_batches(database, batched)
+        add_checksums(database)
         database.execute(f"PRAGMA user_version={SCHEMA}")
         database.execute("COMMIT")
     except BaseException:

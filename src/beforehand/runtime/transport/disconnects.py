@@ -35,6 +35,8 @@ class LinkCounters(msgspec.Struct):
     """Introductions whose signature is invalid."""
     wrong_name: int = 0
     """Introductions with a name that is bound to another key."""
+    blocked: int = 0
+    """Links of members whose key the application has blocked."""
     too_large: int = 0
     """Records or frames longer than the limit."""
     flood: int = 0
@@ -64,6 +66,8 @@ class LinkCounters(msgspec.Struct):
     """Addresses that were dialed and did not answer."""
     own_address: int = 0
     """Addresses that were dialed and turned out to be our own."""
+    not_announced: int = 0
+    """Networks in which this node announces nothing, because it listens at no address of them."""
     no_discovery: int = 0
     """Failures of multicast DNS, which is tried again."""
 

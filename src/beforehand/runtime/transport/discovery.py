@@ -106,16 +106,18 @@ class Discovery:
         on_gone: Callable[[Address], None],
         on_late: Callable[[], None],
         on_failure: Callable[[str], None],
+        on_unannounced: Callable[[str], None],
     ) -> None:
         """interfaces: local IP addresses to use; all if empty.
         look_again_seconds: how often to check whether the machine's addresses have changed.
         on_found: called with an address of a member and the id of its secret.
         on_gone: called with an address of a member.
         on_late: called for an announcement that was made with a secret that has ended.
-        on_failure: called with the problem when multicast DNS fails; it is tried again."""
+        on_failure: called with the problem when multicast DNS fails; it is tried again.
+        on_unannounced: called with the addresses if none of them is one of the network."""
         self._ring, self._interfaces, self._look_again = ring, interfaces, look_again_seconds
         self._on_found, self._on_gone, self._on_failure = on_found, on_gone, on_failure
-        self._on_late = on_late
+        self._on_late, self._on_unannounced = on_late, on_unannounced
         self._renewed = asyncio.Event()
         """Set when other secrets are valid than those that were announced."""
         self._own: set[str] = set()
@@ -163,8 +165,9 @@ class Discovery:
         browser = None
         try:
             await network.zeroconf.async_wait_for_start()
-            for address in listening:
-                await self._announce(network, address, hosts)
+            announced = [await self._announce(network, one, hosts) for one in listening]
+            if announced and not any(announced):
+                self._on_unannounced(", ".join(map(str, listening)))
             browser = AsyncServiceBrowser(network.zeroconf, SERVICE, handlers=[self._on_change])
             while local_hosts(self._interfaces) == hosts and not self._renewed.is_set():
                 await self._wait()
@@ -193,7 +196,8 @@ class Discovery:
             for address in self._places.popitem()[1]:
                 self._on_gone(address)
 
-    async def _announce(self, network: AsyncZeroconf, address: Address, hosts: list[str]) -> None:
+    async def _announce(self, network: AsyncZeroconf, address: Address, hosts: list[str]) -> bool:
+        """Announce an address; return whether other machines can reach it."""
         nonce = secrets.token_bytes(NONCE_BYTES)
         instance = instance_name(self._ring.key, nonce, self._ring.now_us())
         reachable = _reachable(address.host, hosts)
@@ -208,6 +212,7 @@ class Discovery:
             )
             # The name is random and therefore unique, so the probing for conflicts can be skipped.
             await network.async_register_service(info, cooperating_responders=True)
+        return bool(reachable)
 
     def _on_change(
         self,

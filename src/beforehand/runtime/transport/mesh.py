@@ -108,7 +108,15 @@ class Mesh:
             on_gone=self._forget,
             on_late=lambda: self.counters.count("late_members"),
             on_failure=lambda problem: self._note("no_discovery", problem, Address("", 0), ""),
+            on_unannounced=self._note_unannounced,
         )
+
+    def _note_unannounced(self, addresses: str) -> None:
+        problem = (
+            f"nothing is announced: this node listens at {addresses} alone, which no other machine "
+            "reaches; listen at `:0`, or name this machine's address"
+        )
+        self._note("not_announced", problem, Address("", 0), "")
 
     # ---- called by the node ---------------------------------------------------------------------
 
@@ -185,9 +193,16 @@ class Mesh:
         if link := self._links.get(peer):
             link.end("unwanted", problem)
 
+    def cut_blocked(self) -> None:
+        """Cut the links of peers whose key is blocked."""
+        for name, link in list(self._links.items()):
+            if self._trust.key_of(name) in self._trust.blocked:
+                link.end("blocked", f"`{name}` has a key that this member has blocked")
+
     def peers(self) -> list[PeerInfo]:
         """Return the links that are up, sorted by name."""
-        return [peer_info(link) for _, link in sorted(self._links.items())]
+        links = [link for _, link in sorted(self._links.items())]
+        return [peer_info(link, self._trust.key_of(link.name)) for link in links]
 
     def addresses(self) -> list[Address]:
         """Return the addresses in use, with the actual ports."""
@@ -250,6 +265,8 @@ class Mesh:
         if peer.name == self._name and peer.public == self._member.public:
             link.name = peer.name
             link.end("own_address", "we dialed ourselves")
+        elif peer.public in self._trust.blocked:
+            link.end("blocked", f"`{peer.name}` has a key that this member has blocked")
         elif not self._trust.meet(peer.name, peer.public):
             is_bound = self._trust.key_of(peer.name) is not None
             why = "is bound to another key" if is_bound else "is one name more than this node keeps"

@@ -12,6 +12,8 @@ class PeerInfo(msgspec.Struct, frozen=True):
     """A snapshot of one link."""
 
     name: str
+    key: str
+    """Its public key, in hexadecimal."""
     address: Address
     """The remote end of the TCP connection."""
     is_dialed: bool
@@ -26,10 +28,13 @@ class PeerInfo(msgspec.Struct, frozen=True):
     """Bytes in the send queue."""
 
 
-def peer_info(link: Link) -> PeerInfo:
-    """Return the snapshot of a link that is up."""
+def peer_info(link: Link, public: bytes | None) -> PeerInfo:
+    """Return the snapshot of a link that is up.
+
+    public: the key to which the name of the peer is bound."""
     return PeerInfo(
         name=link.name,
+        key=(public or b"").hex(),
         address=link.address,
         is_dialed=link.is_dialed,
         since_us=link.since_us,

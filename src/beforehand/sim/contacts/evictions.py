@@ -36,7 +36,7 @@ class Evictions:
         def on_evict(local_us: int, ids: Iterable[MessageId], out: Outbox[Any]) -> None:
             for origin, seq in ids:
                 # A full buffer removes expired messages first: those are not evicted.
-                if not weak.expires or seq > local_us:
+                if not weak.has_expired((origin, seq), local_us):
                     self._rows.extend((now_us(), node, origin, seq))  # type: ignore[arg-type]
             evict(weak, local_us, ids, out)
 

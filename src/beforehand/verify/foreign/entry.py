@@ -32,7 +32,7 @@ TABLE = "table"
 
 
 @dataclass(frozen=True)
-class Asked:
+class LogOptions:
     """How the caller wants a log to be read."""
 
     fields: Fields | None = None
@@ -87,7 +87,7 @@ def _is_own(path: Path, content: bytes | None) -> bool:
     return "node" not in roles or not causes
 
 
-def read(path: Path, content: bytes | None, asked: Asked) -> list[Reading]:
+def read(path: Path, content: bytes | None, asked: LogOptions) -> list[Reading]:
     """Read a log of another system, or a Parquet file with other columns than ours."""
     mark = b"" if path.is_dir() else begins_of(path) if content is None else _mark_of(content)
     if mark == PARQUET_MARK:
@@ -101,7 +101,7 @@ def read(path: Path, content: bytes | None, asked: Asked) -> list[Reading]:
     return read_sources(sources, asked.fields)
 
 
-def read_table(table: pa.Table, asked: Asked, where: str = TABLE) -> list[Reading]:
+def read_table(table: pa.Table, asked: LogOptions, where: str = TABLE) -> list[Reading]:
     """Read an Arrow table. The line of a row is its number, counted from 1."""
     fields = asked.fields
     if asked.profile is not None:
