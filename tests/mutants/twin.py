@@ -18,7 +18,7 @@ MUTANTS = [
     (
         "the memory for frames to many peers is not reserved",
         "short_of",
-        "pool = copies * (words + 4 * degree * (min(told, f.words) + cut + 2)) + 8 * named",
+        "pool = copies * (words + 4 * degree * (min(announced, f.words) + cut + 2)) + 8 * named",
         "pool = 8 * named",
         "test_a_node_with_many_peers_has_the_memory_for_all_frames_of_a_step",
     ),
