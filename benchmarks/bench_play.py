@@ -6,7 +6,7 @@ equal the log. The same holds for 1.46 million receptions and for 2,000 nodes at
 a Chromium without a graphics card, so they are upper bounds under load. `frames_per_s` counts the
 frames that the page draws while it plays at 600x with a message chosen. `shown_ms` has each of some
 openings, and `shown_cpu_ms` the CPU time of the page's thread, which other work on the machine
-hardly changes.
+hardly changes. `frame_cpu_ms` is that of a frame.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ from beforehand.sim.log import (  # noqa: E402
 
 PLAYED_S = 3
 OPENED = 7
+PLAYED = 4
 SHOWN = "window.beforehand && beforehand.marks.shown"
 COUNT_FRAMES = """new Promise((done) => {
   const { app } = beforehand;
@@ -125,9 +126,21 @@ def open_once(browser: Chromium, page: Path) -> tuple[int, int]:
     """Return the time until something is shown, and the CPU time of the page's thread, in ms."""
     browser.call("Page.navigate", url="about:blank")
     browser.open(page, until=SHOWN)
+    return round(browser.evaluate("beforehand.marks.shown")), round(1000 * busy_s(browser))
+
+
+def play_once(browser: Chromium) -> tuple[float, float]:
+    """Return the frames per second while the run plays, and the CPU time of the page's thread for
+    each, in ms."""
+    before_s = busy_s(browser)
+    frames_per_s = browser.evaluate(COUNT_FRAMES.replace("SECONDS", str(PLAYED_S)))
+    cpu_s = busy_s(browser) - before_s
+    return round(frames_per_s, 1), round(1000 * cpu_s / (PLAYED_S * frames_per_s), 1)
+
+
+def busy_s(browser: Chromium) -> float:
     metrics = browser.call("Performance.getMetrics")["metrics"]
-    busy_s = next(metric["value"] for metric in metrics if metric["name"] == "TaskDuration")
-    return round(browser.evaluate("beforehand.marks.shown")), round(1000 * busy_s)
+    return float(next(metric["value"] for metric in metrics if metric["name"] == "TaskDuration"))
 
 
 def measure(world: str, folder: Path) -> dict[str, Any]:
@@ -144,7 +157,7 @@ def measure(world: str, folder: Path) -> dict[str, Any]:
         browser.resize(1280, 800)
         browser.call("Performance.enable", timeDomain="threadTicks")
         opened = [open_once(browser, page) for _ in range(OPENED)]
-        frames_per_s = browser.evaluate(COUNT_FRAMES.replace("SECONDS", str(PLAYED_S)))
+        played = [play_once(browser) for _ in range(PLAYED)]
         browser.call("HeapProfiler.collectGarbage")
         heap = browser.call("Runtime.getHeapUsage")
         heap_bytes = int(heap["usedSize"] + heap.get("backingStorageSize", 0))
@@ -156,7 +169,8 @@ def measure(world: str, folder: Path) -> dict[str, Any]:
         "write_cpu_s": round(cpu_s, 2),
         "shown_ms": sorted(shown for shown, _ in opened),
         "shown_cpu_ms": sorted(cpu for _, cpu in opened),
-        "frames_per_s": round(frames_per_s, 1),
+        "frames_per_s": sorted((frames for frames, _ in played), reverse=True),
+        "frame_cpu_ms": sorted(cpu for _, cpu in played),
         "heap_bytes": heap_bytes,
         "equal_to_the_log": dict(zip(("receptions", "instants"), equal, strict=True)),
     }

@@ -1,10 +1,12 @@
 """Measure how fast a stream is put in causal order. Claim: 1 million events per CPU second
 (kernel).
 
-Other cases: the kernel with the rows and the state around it, the same in Spark as a stream and as
-a table, and a plain sort of the same rows by Spark. Spark's values are events per second of wall
-time on 2 cores, warm. The CPU of the whole process tree is given too, because the machine may be
-shared.
+`python benchmarks/bench_stream.py [alone] [files] [streams]`; by default all three. *alone* is
+the kernel, and the rows and the state around it. *files* is the command on a folder, and a plain
+sort by Spark. *streams* is `observe` on a streaming DataFrame beside the same stream without
+observers (shuffle, Python, output), in turns: with 4 observers, with 2,000, and with batches of
+few rows, which show the cost of a batch. Spark's values are warm. CPU seconds are those of the
+whole process tree, because the machine may be shared.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import os
 import platform
 import shutil
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -33,7 +36,9 @@ from beforehand.observe.saved import decode_state, encode_state
 from beforehand.observe.settings import Plan, Settings, settle
 from beforehand.observe.stamps import ARRIVED_US, ENDS, KEY, PROCESS, TIE, Reordering
 from beforehand.observe.state import BatchMoment, new_state, take
+from beforehand.observe.stream import observe
 from beforehand.protocols.observer.observer import cbd
+from beforehand.protocols.observer.timestamp import Guarantees
 from beforehand.sim.drift import Drift, Run, rule_of, simulate
 from beforehand.spark.session import open_session
 
@@ -43,6 +48,8 @@ BATCH = MESSAGES // (FILES // FILES_PER_BATCH)
 TICK_US = 1000
 DIAL = cbd(60, 2)
 PLAN = Plan(epsilon_us=10_000, delta_us=10_000, wait_percent=60, elements=2)
+SYSTEM = Guarantees(10, epsilon=10, delta=10, events_per_tick=10**6)
+PARTITIONS = 4
 CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -186,15 +193,83 @@ def bench_spark(spark: SparkSession, folder: Path, events: int) -> None:
         report(name, rates[1:], "events_per_s", **facts)
 
 
+def follow(
+    spark: SparkSession, folder: Path, top: Path, observers: int | None
+) -> list[dict[str, int]]:
+    """Run a stream over the files, with so many observers; None: pass the rows on. Return the
+    durations of its batches."""
+    schema = spark.read.parquet(str(folder)).schema
+    reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", FILES_PER_BATCH)
+    events = reader.parquet(str(folder))
+    if observers is None:
+        done = events.repartition(PARTITIONS, "observer").mapInArrow(lambda rows: rows, schema)
+    else:
+        if observers != OBSERVERS:
+            name = F.pmod(F.xxhash64("payload"), F.lit(observers)).cast("string")
+            events = events.withColumn("observer", name)
+        done = observe(
+            events,
+            SYSTEM,
+            DIAL,
+            tick_us=TICK_US,
+            idle_us=None,
+            state=top / "observers",
+            partitions=PARTITIONS,
+        )
+    writer = done.writeStream.option("checkpointLocation", str(top / "spark"))
+    query = writer.trigger(availableNow=True).start(str(top / "out"))
+    query.awaitTermination()
+    return [dict(progress.durationMs) for progress in query.recentProgress]
+
+
+def bench_streams(spark: SparkSession, folder: Path, events: int) -> None:
+    small = folder.with_name("small")
+    small.mkdir()
+    rows = pq.read_table(folder / "000.parquet")
+    for number in range(FILES):
+        pq.write_table(rows.slice(number * OBSERVERS, OBSERVERS), small / f"{number:03}.parquet")
+    cases: dict[str, tuple[Path, int | None]] = {
+        "no observers": (folder, None),
+        "4 observers": (folder, OBSERVERS),
+        "2,000 observers": (folder, 2000),
+        "no observers, few rows": (small, None),
+        "4 observers, few rows": (small, OBSERVERS),
+    }
+    measured: dict[str, list[tuple[float, float]]] = {name: [] for name in cases}
+    for _ in range(REPEATS + 1):
+        for name, (source, observers) in cases.items():
+            with tempfile.TemporaryDirectory(dir=folder.parent) as top:
+                before = tree_cpu_s()
+                batches = follow(spark, source, Path(top), observers)
+                cpu_s = tree_cpu_s() - before
+            longest = statistics.median(batch["triggerExecution"] for batch in batches)
+            measured[name].append((cpu_s, longest))
+    batches_made = FILES // FILES_PER_BATCH
+    for name, found in measured.items():
+        cpu = [cpu_s for cpu_s, _ in found[1:]]
+        facts = {"batch_ms": round(statistics.median(ms for _, ms in found[1:]))}
+        if "few" in name:
+            report(
+                name, [1000 * cpu_s / batches_made for cpu_s in cpu], "cpu_ms_per_batch", **facts
+            )
+        else:
+            report(name, [events / cpu_s for cpu_s in cpu], "events_per_cpu_s", **facts)
+
+
 def main() -> None:
+    words = set(sys.argv[1:]) or {"alone", "files", "streams"}
     runs = [simulate(Drift(messages=MESSAGES, seed=seed)) for seed in range(OBSERVERS)]
-    bench_alone(runs)
+    if "alone" in words:
+        bench_alone(runs)
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch, "in")
         folder.mkdir()
         events = write_files(folder, runs)
         with open_session("local[2]", app="bench-stream") as spark:
-            bench_spark(spark, folder, events)
+            if "files" in words:
+                bench_spark(spark, folder, events)
+            if "streams" in words:
+                bench_streams(spark, folder, events)
 
 
 if __name__ == "__main__":

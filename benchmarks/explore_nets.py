@@ -27,16 +27,19 @@ from beforehand.check.explore.small_nets import (
     DIGESTS,
     FULL,
     LINE,
+    LONG,
     NEWEST,
     PAIR,
     PUSH,
     RETRY,
+    SKIPS,
     SMALLEST,
     TRIANGLE,
     epidemic_net,
     group_net,
     make_epidemic,
     make_group,
+    make_stamped,
 )
 from beforehand.check.families.contacts import ContactsFamily
 from beforehand.check.families.group import GroupFamily
@@ -119,6 +122,38 @@ GROUPS: dict[str, Case] = {
     "pair, announcements wait, two messages, a flap": group_net(PAIR, (1, 1), LATE_NEWS, flaps=1),
     "pair, window 1, an early timer": replace(group_net(PAIR, (1, 1), SMALLEST), early_timers=1),
 }
+FREE: dict[str, Any] = {"lifetimes": Lifetimes(5, 5, skew_us=1), "lifetimes_us": (2, 5)}
+STAMPED: dict[str, Case] = {
+    "pair, lifetimes": epidemic_net(PUSH, PAIR, (1, 1), **DELTA),
+    "line, lifetimes, two messages": epidemic_net(PUSH, LINE, (1, 1, 0), **DELTA),
+    "line, two lifetimes, two messages": epidemic_net(PUSH, LINE, (1, 1, 0), **FREE),
+    "line, two lifetimes, a flap": epidemic_net(PUSH, LINE, (1, 1, 0), flaps=1, **FREE),
+    "line, lifetimes, a clock is set": epidemic_net(
+        PUSH, LINE, (1, 1, 0), settings=1, skew_us=1, ahead_us=(0, 1, 0), **DELTA
+    ),
+    "line, lifetimes, all clocks are set": epidemic_net(
+        PUSH, LINE, (1, 1, 0), shifts=1, **SHIFTS, **DELTA
+    ),
+    "pair, lifetimes, a clock is set, a crash": epidemic_net(
+        PUSH, PAIR, (1, 1), settings=1, skew_us=1, ahead_us=(0, 1), crashes=1, **DELTA
+    ),
+    "pair, skips, three messages, a flap": epidemic_net(SKIPS, PAIR, (2, 1), LONG, flaps=1),
+    "line, skips, three messages": epidemic_net(SKIPS, LINE, (2, 1, 0), LONG),
+    "line, skips, two messages, a flap": epidemic_net(SKIPS, LINE, (1, 1, 0), LONG, flaps=1),
+    "line, skips, a newcomer, a crash": epidemic_net(
+        SKIPS, LINE, (2, 0, 0), LONG, crashes=1, absent=(2,)
+    ),
+}
+STAMPED_GROUPS: dict[str, Case] = {
+    "pair, window 1, three messages": group_net(PAIR, (2, 1), order="stamped"),
+    "line, capacity 1, two messages": group_net(LINE, (1, 1, 0), capacity=1, order="stamped"),
+    "pair, late disk, two messages, a crash": group_net(
+        PAIR, (1, 1), crashes=1, is_disk_late=True, order="stamped"
+    ),
+    "pair, capacity 1, three messages, a flap": group_net(
+        PAIR, (2, 1), capacity=1, flaps=1, order="stamped"
+    ),
+}
 NETS = {
     **{
         f"contacts: {name}": (ContactsFamily("causal"), net, make_epidemic)
@@ -129,6 +164,14 @@ NETS = {
         for name, net in TIMED.items()
     },
     **{f"group: {name}": (GroupFamily(), net, make_group) for name, net in GROUPS.items()},
+    **{
+        f"stamped: {name}": (ContactsFamily("stamped"), net, make_stamped)
+        for name, net in STAMPED.items()
+    },
+    **{
+        f"group_stamped: {name}": (GroupFamily("stamped"), net, make_group)
+        for name, net in STAMPED_GROUPS.items()
+    },
 }
 
 

@@ -75,6 +75,7 @@ class Server:
             self._reports.append(report)
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        gc.unfreeze()  # `_note_functions` looks for what is not frozen
         for line in sys.stdin:
             file, text, tests = json.loads(line)
             if file:  # some tests import late what they test

@@ -29,6 +29,7 @@ NOT_RUN = {
     "python benchmarks/": "measures for minutes",
     "python examples/observer_live/watch.py": "goes on until it is stopped; its own test runs it",
     "beforehand chat": "goes on until it is stopped; tests/commands runs it",
+    "beforehand gateway": "goes on until it is stopped; tests/runtime runs it",
     "beforehand node": "goes on until it is stopped; tests/commands runs it",
     "beforehand station": "goes on until it is stopped; tests/runtime runs it",
     "beforehand host": "goes on until it is stopped; tests/runtime runs it",

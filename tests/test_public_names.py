@@ -92,6 +92,7 @@ EXPERIMENTS = [
     "make_trace",
     "propagation",
     "read_trace",
+    "register_sources",
     "run_scenario",
     "simulate",
     "simulate_runs",

@@ -128,7 +128,8 @@ def test_requirements_of_an_extra_are_followed_through_all_packages():
 def installed(built, tmp_path):
     """Install the wheel with an extra; return the runner of a Python program there."""
 
-    def install(extra):
+    def install(extra, *, is_compiled=False):
+        """is_compiled: whether the kernels come with the machine code of this environment."""
         site = tmp_path / "site"
         with zipfile.ZipFile(built[1]) as opened:
             opened.extractall(site)
@@ -142,7 +143,11 @@ def installed(built, tmp_path):
         # Without `site` nothing but this folder and the standard library can be imported.
         start = f"import sys; sys.path.insert(0, {str(site)!r})\n"
         environment = {n: v for n, v in os.environ.items() if not n.startswith("PYTHON")}
-        environment |= {"PYTHONPATH": str(site), "NUMBA_CACHE_DIR": str(tmp_path / "numba")}
+        environment["PYTHONPATH"] = str(site)
+        if is_compiled:
+            copy_machine_code(site)
+        else:
+            environment["NUMBA_CACHE_DIR"] = str(tmp_path / "numba")
 
         def run(program):
             return call(
@@ -153,6 +158,16 @@ def installed(built, tmp_path):
 
     (tmp_path / "trace.txt").write_text(TRACE)
     return install
+
+
+def copy_machine_code(site):
+    """Numba takes what it has compiled where a source file has its size and time."""
+    for path in (REPO / "src").rglob("*.py"):
+        copy = site / path.relative_to(REPO / "src")
+        shutil.copystat(path, copy)
+        for code in path.parent.glob(f"__pycache__/{path.stem}.*.nb[ci]"):
+            (copy.parent / "__pycache__").mkdir(exist_ok=True)
+            shutil.copy2(code, copy.parent / "__pycache__")
 
 
 COMMAND = """
@@ -222,7 +237,7 @@ print(len(simulate(read_trace("trace.txt"), Spec("causal")).columns["t_us"]), "e
 
 @pytest.mark.spark
 def test_the_extra_pipeline_runs_a_scenario_on_spark(installed):
-    run = installed("pipeline")
+    run = installed("pipeline", is_compiled=True)
     out = run("""
 from beforehand.lab import run_scenario
 if __name__ == "__main__":

@@ -30,19 +30,23 @@ def pages_of(site):
     return sorted(set(site.rglob("*.html")) - {site / "404.html"})
 
 
-def faults_of(browser, site, page, width):
-    """Open one page. Return what is wrong with it."""
+def faults_of(browser, site, page):
+    """Open one page on a phone, then show it at a desk. Return what is wrong with it."""
+    browser.resize(PHONE)
     browser.open(page, until="document.body")
-    elsewhere = [url for url in browser.requests() if not url.startswith((site.as_uri(), "data:"))]
-    faults = [f"asks for {url}" for url in elsewhere]
     source = (REPO / "docs" / page.relative_to(site)).with_suffix(".md")
     wanted = len(MERMAID.findall(source.read_text())) if source.is_file() else 0
-    drawn = drawings(browser, wanted)
-    if drawn < wanted:
-        faults.append(f"{drawn} of {wanted} diagrams drawn")
-    if browser.evaluate("document.documentElement.scrollWidth") > width:
-        faults.append(f"wider than the screen: {browser.evaluate(WIDER)}")
-    return faults + browser.complaints()
+    faults = []
+    for width in (PHONE, DESK):
+        browser.resize(width)
+        browser.wait(f"innerWidth >= {width}")  # more where the page is too wide for a phone
+        drawn = drawings(browser, wanted)
+        if drawn < wanted:
+            faults.append(f"{drawn} of {wanted} diagrams drawn at {width}")
+        if browser.evaluate("document.documentElement.scrollWidth") > width:
+            faults.append(f"wider than the screen of {width}: {browser.evaluate(WIDER)}")
+    elsewhere = [url for url in browser.requests() if not url.startswith((site.as_uri(), "data:"))]
+    return [*faults, *(f"asks for {url}" for url in elsewhere), *browser.complaints()]
 
 
 def drawings(browser, wanted):
@@ -53,13 +57,11 @@ def drawings(browser, wanted):
     return browser.evaluate(f"{tree}.filter(part => part.clientHeight > 40).length")
 
 
-@pytest.mark.parametrize("width", [PHONE, DESK])
-def test_every_page_fits_draws_its_diagrams_and_needs_no_network(browser, site, width):
-    browser.resize(width)
+def test_every_page_fits_draws_its_diagrams_and_needs_no_network(browser, site):
     faults = {
         str(page.relative_to(site)): found
         for page in pages_of(site)
-        if (found := faults_of(browser, site, page, width))
+        if (found := faults_of(browser, site, page))
     }
     assert faults == {}
 
@@ -71,8 +73,8 @@ def test_a_faulty_page_is_noticed(browser, tmp_path):
         "<div style='width: 1400px'>wide</div><img src='http://127.0.0.1:9/x.png'>"
         "<script>missing()</script>"
     )
-    browser.resize(PHONE)
-    faults = " ".join(faults_of(browser, tmp_path, docs, PHONE))
+    faults = " ".join(faults_of(browser, tmp_path, docs))
     assert "asks for http://127.0.0.1:9/x.png" in faults
-    assert "wider than the screen" in faults
+    assert f"wider than the screen of {PHONE}" in faults
+    assert f"wider than the screen of {DESK}" in faults
     assert "missing is not defined" in faults

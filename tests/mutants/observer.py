@@ -268,4 +268,18 @@ MUTANTS = [
         "        out.saves.append((HELD.name, entry.message.id, None))",
         "test_a_message_delivered_before_it_was_due_is_not_delivered_again_after_a_restart",
     ),
+    (
+        "a process receives before its next tick",
+        "drift:_arrive",
+        "        if target != observer and network.waits_for_tick:\n",
+        "        if False:\n",
+        "test_the_compiled_run_gives_the_deliveries_of_the_cores",
+    ),
+    (
+        "a copy in the inbox of a process is in two lists",
+        "drift:_keep",
+        "    state.following[copy] = -1\n",
+        "",
+        "test_the_compiled_run_gives_the_deliveries_of_the_cores",
+    ),
 ]

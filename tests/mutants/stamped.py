@@ -116,9 +116,16 @@ MUTANTS = [
     (
         "a stamp in the future is skipped",
         "Stamped.skip",
-        "if waiting.is_settled(cause) or cause[1] > horizon_us:",
-        "if waiting.is_settled(cause):",
+        "if cause[1] > horizon_us:",
+        "if False:",
         "test_a_stamp_in_the_future_cannot_be_skipped",
+    ),
+    (
+        "a cause is skipped although nothing waits for it any more",
+        "StampedWaiting.raise_floor",
+        "if cause not in skipped:",
+        "if False:",
+        "test_a_cause_for_which_nothing_waits_any_more_is_not_skipped",
     ),
     (
         "a message names any number of causes",

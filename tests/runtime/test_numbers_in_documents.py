@@ -13,7 +13,7 @@ from beforehand.runtime.queues import inbox
 from beforehand.runtime.radio import cell_settings, reliable_channel
 from beforehand.runtime.storage import event_log, group_commit, store
 from beforehand.runtime.transport import mesh, places
-from beforehand.runtime.transport.connection import drain
+from beforehand.runtime.transport.connection import drain, link
 from beforehand.runtime.transport.limits import Limits
 from tests.conftest import REPO
 
@@ -71,6 +71,9 @@ SENTENCES = [
         "security.md",
         f"listener cookie {handshake.COOKIE_BYTES} bytes",
     ),
+    ("wire.md", f"zeros up to {handshake.INTRODUCTION_BYTES} bytes"),
+    ("wire.md", f"it has at most {link.FIRST_RECORD_BYTES_MAX:,}. Its content"),
+    ("wire.md", f"nothing for {LIMITS.silence_seconds:.0f} s ends the link"),
     ("security.md", f"{handshake.HELLO_BYTES} bytes; Noise NNpsk0"),
     ("security.md", f"{handshake.ANSWER_BYTES} bytes; its second message"),
     ("security.md", f"padded to {handshake.INTRODUCTION_BYTES} bytes"),

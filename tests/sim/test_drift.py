@@ -19,7 +19,7 @@ SPECS = st.builds(
     rate=st.sampled_from([0.05, 0.3, 1.0]),
     law=st.sampled_from(["half", "quarter"]),
     fan_out=st.sampled_from([None, 1, 2]),
-    delay_clock=st.sampled_from(["sender", "steps"]),
+    delay_clock=st.sampled_from(["sender", "steps", "ticks"]),
     messages=st.integers(1, 150),
     seed=st.integers(0, 2**62),
 )
@@ -34,7 +34,7 @@ EVERY_KIND = [
     dpc1(90),
     dpc2(50),
 ]
-READINGS = [(True, "sender"), (False, "sender"), (True, "steps")]
+READINGS = [(True, "sender"), (False, "sender"), (True, "steps"), (True, "ticks")]
 
 
 def violations(run: Run, spec: Drift, dial: object) -> float:

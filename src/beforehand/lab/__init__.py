@@ -9,6 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from beforehand.lab.frames import events_frame, find_violations, propagation
     from beforehand.lab.report import write_report
+    from beforehand.lab.sources import register_sources
     from beforehand.lab.trace import read_trace
     from beforehand.mobility.trace import Trace, make_trace
     from beforehand.pipeline.frames import simulate_runs, verify_runs
@@ -26,6 +27,7 @@ __all__ = [
     "make_trace",
     "propagation",
     "read_trace",
+    "register_sources",
     "run_scenario",
     "simulate",
     "simulate_runs",
@@ -43,6 +45,7 @@ _MODULES = {
     "propagation": "lab.frames",
     "make_trace": "mobility.trace",
     "read_trace": "lab.trace",
+    "register_sources": "lab.sources",
     "run_scenario": "pipeline.jobs",
     "simulate": "sim.contacts.run:run_one",
     "simulate_runs": "pipeline.frames",

@@ -30,7 +30,7 @@ Row = dict[str, object]
 
 
 def announce_run(checkpoint: Path, *, is_live: bool) -> None:
-    """Tell all observers that a run starts.
+    """Announce the start of a run to all observers.
 
     In a run that is not live, observers that are silent do nothing: its duration must not change
     its output. Only the first of several such runs needs to be told. A live one also needs a first

@@ -108,8 +108,7 @@ def run_scenario(
 
     path: a TOML file, or the name of a scenario of the package.
     out: the folder of the results; made if there is none.
-    seeds: instead of the scenario's own.
-    overrides: settings such as `network.announce=5s`.
+    seeds, overrides: instead of the scenario's own; settings such as `network.announce=5s`.
     master, remote: where Spark runs; on a cluster, all machines must share the folder `out`.
     conf: Spark settings.
     spark: an existing session to use instead of a new one; it is left as it was.
@@ -131,8 +130,7 @@ def run_scenario(
         @functools.cache
         def session() -> SparkSession:
             small = experiment.is_small(missing)
-            opened = place.open(f"beforehand {scenario.name}", small=small)
-            found = stack.enter_context(opened)
+            found = stack.enter_context(place.open(f"beforehand {scenario.name}", small=small))
             place.check(found, folder)
             return found
 
@@ -141,8 +139,8 @@ def run_scenario(
         _compute(experiment, work, missing, session, note)
     end = experiment.conclude(scenario, work)
     publish(folder, scenario, end)
-    computed = {stage: len(jobs) for stage, jobs in missing.items()}
-    return Summary(experiment, scenario.name, scenario.title, folder, end.state, end.rows, computed)
+    done = {stage: len(jobs) for stage, jobs in missing.items()}
+    return Summary(experiment, scenario.name, scenario.title, folder, end.state, end.rows, done)
 
 
 def look_ahead(

@@ -38,7 +38,7 @@ from beforehand.sim.streams import stream_key
 
 Ints = NDArray[np.int64]
 Law = Literal["half", "quarter"]
-DelayClock = Literal["sender", "steps"]
+DelayClock = Literal["sender", "steps", "ticks"]
 
 LAWS: dict[Law, tuple[float, float]] = {"half": (1 / 2, 1 / 4), "quarter": (1 / 4, 1 / 8)}
 """Mean and standard deviation of the delay, as fractions of δ."""
@@ -56,7 +56,8 @@ class Drift(msgspec.Struct, frozen=True, kw_only=True):
     """The number of processes to which a message goes; None: all others."""
     delay_clock: DelayClock = "sender"
     """The unit of delays: ticks of the sender's clock, as in G2, or steps of the simulation. Steps
-    also satisfy G2, because a clock advances by at most one tick per step."""
+    also satisfy G2, because a clock advances by at most one tick per step. With "ticks" they are
+    steps, and a process receives a message only at its own next tick, after it has sent."""
     messages: int = 10_000
     seed: int = 1
 
@@ -100,7 +101,8 @@ class Drift(msgspec.Struct, frozen=True, kw_only=True):
             mean=mean * self.delta,
             stdev=stdev * self.delta,
             fan_out=self.targets,
-            counts_steps=self.delay_clock == "steps",
+            counts_steps=self.delay_clock != "sender",
+            waits_for_tick=self.delay_clock == "ticks",
         )
 
     def keys(self) -> NDArray[np.uint64]:
@@ -222,6 +224,7 @@ class _SlowWorld:
         self.past = [[0] * n for _ in range(n)]
         self.here = [1] * n
         self.eyes = [_Eye(n, guarantees, dial) for dial in dials]
+        self.inbox: list[list[int]] = [[] for _ in range(n)]
         self.under_way: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
         self.messages: list[tuple[Message, Stamp, list[int]]] = []
         self.arrival: dict[int, int] = {}
@@ -230,7 +233,7 @@ class _SlowWorld:
     def run(self) -> None:
         spec, n = self.spec, self.spec.processes
         draw = step = 0
-        while len(self.messages) < spec.messages or self.under_way:
+        while len(self.messages) < spec.messages or self.under_way or any(self.inbox):
             p = kernel.ticking_process(self.steps, draw, n)
             draw += 1
             if self.now[p] + 1 - min(self.now) > spec.epsilon:
@@ -243,10 +246,17 @@ class _SlowWorld:
                 self.here[p] = 0
             measure = (0, step) if self.network.counts_steps else (p, self.now[p])
             for message, target in self.under_way.pop(measure, ()):
-                self._receive(target, message)
+                if self.network.waits_for_tick and target < n:
+                    self.inbox[target].append(message)
+                else:
+                    self._receive(target, message)
             may_send = p < n and len(self.messages) < spec.messages
             if may_send and kernel.sends_now(self.traffic, p, self.now[p], spec.rate):
                 self._send(p, measure)
+            if p < n:
+                waiting, self.inbox[p] = self.inbox[p], []
+                for message in waiting:
+                    self._receive(p, message)
         # The observer's clock goes on after the last event.
         for _ in range(2 * spec.guarantees.horizon):
             self.now[n] += 1

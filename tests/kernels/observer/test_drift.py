@@ -56,7 +56,7 @@ def test_the_draws_are_those_of_the_named_streams():
         assert kernel.sends_now(KEY, 3, draw, 0.5) == (unit(key, 3, draw) < 0.5)
 
 
-@pytest.mark.parametrize("delay_clock", ["sender", "steps"])
+@pytest.mark.parametrize("delay_clock", ["sender", "steps", "ticks"])
 def test_a_run_keeps_both_guarantees(delay_clock):
     """G1 and G2 as the observer sees them: |rt - rt'| <= ε, and at most δ on the sender's clock."""
     spec = Drift(processes=6, epsilon=4, delta=7, rate=0.3, messages=2000, delay_clock=delay_clock)

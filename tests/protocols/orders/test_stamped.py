@@ -361,6 +361,13 @@ def test_the_floor_survives_a_restart(stage):
     assert not judge(stage.rows)
 
 
+def test_a_cause_for_which_nothing_waits_any_more_is_not_skipped(stage):
+    """All that waited expires in the step that would skip it."""
+    lost, *_ = blocked_at(stage)
+    assert not stage.skip(2, lost, at_s=100)
+    assert stage.state(2, lost) == "unknown"
+
+
 def test_own_messages_get_stamps_above_the_floor(stage):
     lost, other = stage.say(0, 20), stage.say(3, 21)
     stage.hear(1, lost, other, at_s=21)
@@ -388,12 +395,12 @@ def test_an_id_that_never_existed_is_unknown_also_below_a_delivered_stamp(stage)
 
 
 def test_a_settled_message_is_distinguished_from_one_that_never_came(stage):
-    message, other = stage.say(0, 0), stage.say(3, 0)
-    stage.hear(1, message, at_s=1)
-    assert stage.nodes[1].has_settled(message.id)
-    assert not stage.nodes[1].has_settled(other.id)
-    stage.skip(1, other, at_s=20)
-    assert stage.nodes[1].has_settled(other.id)
+    lost, first, _ = blocked_at(stage)
+    assert stage.nodes[1].has_settled(lost.id)
+    assert not stage.nodes[2].has_settled(lost.id)
+    stage.skip(2, lost, at_s=20)
+    assert stage.nodes[2].has_settled(lost.id)
+    assert stage.nodes[2].has_settled(first.id)
 
 
 def test_the_timer_is_set_for_the_next_deadline_only(stage):

@@ -83,6 +83,11 @@ def test_frames_are_counted_by_network_and_purpose():
     assert ANSWERS["radio_messages_growth"](some) is None
 
 
+def test_bytes_of_a_system_without_whole_runs_are_unknown_and_not_zero():
+    alone = {**flow("was_flood", 70, 10, size=9), "experiment": "static"}
+    assert ANSWERS["static_bytes"](cells(flows=[alone])) is None
+
+
 def moment(t_s, kept, experiment="failures", system="was"):
     rest = sorted(kept)[:-1]
     return {

@@ -14,6 +14,7 @@ from beforehand.protocols.epidemic.options import Flow, Options
 from beforehand.protocols.epidemic.paced_epidemic import PacedEpidemic
 from beforehand.protocols.orders.barrier import Barrier
 from beforehand.protocols.orders.order import Lifetimes
+from beforehand.protocols.orders.stamped import Stamped
 
 PAIR = ((0, 1),)
 LINE = ((0, 1), (1, 2))
@@ -24,6 +25,8 @@ RETRY = Options(transfer="newest", retry_us=10)
 PUSH = Options(transfer="newest", push=True)
 DIGESTS = Options(transfer="newest", push=True, digest_after=0)
 FULL = Options(transfer="newest", capacity=1)
+SKIPS = Options(transfer="newest", push=True, digest_after=0, capacity=1, patience_us=0)
+"""Stores of one message: what follows an evicted message waits until it is skipped."""
 
 SECOND_US = 1_000_000
 LONG = Lifetimes(200 * SECOND_US, 200 * SECOND_US, SECOND_US)
@@ -55,16 +58,25 @@ def make_epidemic(case: Case, node: int) -> Epidemic:
     return Epidemic(node, order, LeastDraws(), setup.options, durable=case.is_mortal)
 
 
+def make_stamped(case: Case, node: int) -> Epidemic:
+    """Return the core of a node in an `epidemic_net` under the stamped order."""
+    setup = case.options
+    assert setup.lifetimes is not None, "can't happen: the order needs them"
+    order = Stamped(node, setup.lifetimes)
+    return Epidemic(node, order, LeastDraws(), setup.options, durable=case.is_mortal)
+
+
 def group_net(
     edges: Edges,
     broadcasts: tuple[int, ...],
     flow: Flow = SMALLEST,
     *,
     capacity: int | None = None,
+    order: str = "delta",
     **rest: Any,
 ) -> Case:
-    """Return a net of the cores that `Group` runs."""
-    setup = GroupSetup(LONG, flow=flow, capacity=capacity)
+    """Return a net of the cores that `Group` runs, or of such cores under another order."""
+    setup = GroupSetup(LONG, flow=flow, capacity=capacity, order=order, patience_us=0)
     return Case(len(broadcasts), broadcasts, setup, edges=edges, is_linked=True, **rest)
 
 

@@ -11,7 +11,7 @@ from beforehand.check.net.case import Family
 FAMILIES: dict[str, Family] = {
     family.name: family
     for family in (
-        *(*CONTACTS, GroupFamily(), VCubeFamily(), ObserverFamily()),
+        *(*CONTACTS, GroupFamily(), GroupFamily("stamped"), VCubeFamily(), ObserverFamily()),
         *(MobileFamily(), MobileFamily(floods=True), CkFamily(), TcpFamily()),
     )
 }

@@ -203,7 +203,7 @@ class ContactsFamily(Family):
         if not _keeps_to_the_skew(net.case) or _is_deferred_after_a_fall(net):
             return  # order holds with any clocks, delivery in time does not
         if setup.options.capacity is None and setup.options.capacity_bytes is None:
-            yield from never_delivered(net, alive, _waits_for_its_own_clock)
+            yield from never_delivered(net, alive, _need_not_come)
         else:
             yield from never_offered(net, alive, partial(_is_skipped, net))
 
@@ -216,6 +216,13 @@ def _alive(net: Net) -> set[MessageId]:
         return set(net.oracle.pasts)
     latest_us = net.latest_reading_us()
     return {id for id in net.oracle.pasts if net.deadline_us(id) > latest_us}
+
+
+def _need_not_come(net: Net, node: int, alive: Collection[MessageId]) -> set[MessageId]:
+    """Return the messages that a node need not have delivered. A hostile peer may say that it had a
+    message that it never had: that costs messages, but no order."""
+    skipped = {id for id in alive if net.family.hostile(net.case) and _is_skipped(net, node, id)}
+    return skipped | _waits_for_its_own_clock(net, node, alive)
 
 
 def _is_skipped(net: Net, node: int, id: MessageId) -> bool:

@@ -20,6 +20,7 @@ from beforehand.protocols.epidemic.draws import Draws
 from beforehand.protocols.epidemic.options import Flow, Options
 from beforehand.protocols.epidemic.paced_epidemic import PacedEpidemic, group_core
 from beforehand.protocols.orders.order import Lifetimes
+from beforehand.protocols.registry import make_order
 
 FLOW = Flow(window=2, offers_max=4, pushes_max=1, stall_us=2 * SECOND_US)
 """Bounds that a small net reaches."""
@@ -37,6 +38,8 @@ class Setup:
     frame_bytes_max: int = 200
     seed: int = 0
     signing: Signing = "sound"
+    order: str = "delta"
+    patience_us: int | None = None
     hostile: int = 0
     """The number of hostile members. They are the last nodes."""
 
@@ -62,15 +65,18 @@ def make_member(case: Case, node: int, draws: Draws) -> PacedEpidemic:
         digest_after=setup.digest_after,
         frame_bytes_max=setup.frame_bytes_max,
         durable=case.is_mortal,
+        order=make_order(setup.order, node, setup.lifetimes),
+        patience_us=setup.patience_us,
     )
 
 
 class GroupFamily(ContactsFamily):
     """A message that lives long enough and stays in some store reaches every member."""
 
-    def __init__(self) -> None:
-        super().__init__("delta", pushes=True)
-        self.name = "group"
+    def __init__(self, order: str = "delta") -> None:
+        """order: `Group` runs the Δ order."""
+        super().__init__(order, pushes=True)
+        self.name = "group" if order == "delta" else f"group_{order}"
         self.sights += ("closed", "lost before the disk had it", "refused", "stalled")
 
     def draw(self, rng: random.Random) -> Case:
@@ -93,6 +99,8 @@ class GroupFamily(ContactsFamily):
             seed=rng.getrandbits(32),
             signing=rng.choice(("sound", "sound", "failing")),
             hostile=hostile,
+            order=self._order,
+            patience_us=rng.choice((0, 3 * SECOND_US, None)) if self._has_floor else None,
         )
         broadcasts = [rng.choice((0, 2, 4, 12)) for _ in range(nodes - hostile)]
         return Case(

@@ -26,6 +26,8 @@ from beforehand.protocols.epidemic.frames import (
     Data,
     Digest,
     Frame,
+    Missing,
+    NotHeld,
     Push,
     Request,
     SyncHello,
@@ -51,6 +53,8 @@ class Adversary:
         self._ids: list[MessageId] = [(node, 1 << 40)]
         self._peers: dict[NodeId, None] = {}
         self._left = FRAMES_MAX
+        self._is_asked = False
+        """Whether a peer asked for causes, as only orders with a floor do."""
 
     def on_broadcast(
         self, now_us: int, payload: bytes, out: Outbox[Frame], lifetime_us: int | None = None
@@ -59,6 +63,7 @@ class Adversary:
 
     def on_message(self, now_us: int, source: NodeId, frame: Any, out: Outbox[Frame]) -> None:
         self._ids = (self._ids + sorted(getattr(frame, "ids", ()), key=str))[-SEEN_MAX:]
+        self._is_asked = self._is_asked or isinstance(frame, Missing)
         for message in getattr(frame, "messages", ()):
             self._seen = [*self._seen, message][-SEEN_MAX:]
             self._ids = [*self._ids, message.id, *message.past][-SEEN_MAX:]
@@ -95,6 +100,9 @@ class Adversary:
 
     def _frame(self, now_us: int, rng: random.Random) -> Frame:
         ids = frozenset(self._some_ids(now_us, rng))
+        if self._is_asked and rng.random() < 0.4:
+            known = frozenset(self._ids)
+            return rng.choice((Missing(ids), NotHeld(known, ids - known)))
         kind = rng.choice((Announce, Request, Data, Push, Digest, Want, SyncHello))
         if kind is Announce or kind is Request:
             return kind(0, ids)

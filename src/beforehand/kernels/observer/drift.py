@@ -42,6 +42,8 @@ class Network(NamedTuple):
     fan_out: int
     counts_steps: bool
     """Whether delays count steps of the simulation instead of ticks of the sender's clock."""
+    waits_for_tick: bool
+    """Whether a process receives a copy only at its own next tick, after it has sent."""
 
 
 class State(NamedTuple):
@@ -58,6 +60,8 @@ class State(NamedTuple):
     last: Ints
     following: Ints
     """For each copy the next one in its list, or -1."""
+    inbox: Ints
+    """(process, end): the first and the last copy that waits for a tick of the process, or -1."""
     copy_message: Ints
     copy_target: Ints
     tally: Ints
@@ -80,7 +84,9 @@ def new_state(processes: int, messages: int, network: Network) -> State:
         return np.zeros(shape, np.int64)
 
     elements, slots = network.epsilon + 1, network.delta + 1
-    copies = processes * slots * (network.fan_out + 1)
+    # While a process stands still, another clock takes at most 2ε + 1 values.
+    waiting = 2 * network.epsilon + 1 if network.waits_for_tick else 0
+    copies = processes * (slots + waiting) * (network.fan_out + 1)
     kn = zeros(processes, elements)
     kn[:, 0] = 1
     return State(
@@ -92,6 +98,7 @@ def new_state(processes: int, messages: int, network: Network) -> State:
         first=zeros(processes, slots) - 1,
         last=zeros(processes, slots) - 1,
         following=np.append(np.arange(1, copies), -1),  # the list of free slots
+        inbox=zeros(processes, 2) - 1,
         copy_message=zeros(copies),
         copy_target=zeros(copies),
         tally=zeros(COUNTERS),
@@ -162,17 +169,22 @@ def run(state: State, keys: Keys, network: Network) -> None:
         if p < processes:
             state.here[p] = 0
         if network.counts_steps:
-            _arrive(state, 0, step)
+            _arrive(state, network, 0, step)
         elif p < processes:
-            _arrive(state, p, clock[p])
-        if p == processes or tally[SENT] == messages:
+            _arrive(state, network, p, clock[p])
+        if p == processes:
             continue
-        if sends_now(keys[TRAFFIC], p, clock[p], network.rate):
+        if tally[SENT] < messages and sends_now(keys[TRAFFIC], p, clock[p], network.rate):
             _send(state, keys, network, p, step)
+        copy = state.inbox[p, 0]
+        state.inbox[p, 0] = -1
+        while copy >= 0:
+            _receive(state, p, state.copy_message[copy])
+            copy = _free(state, copy)
 
 
 @compiled
-def _arrive(state: State, measure: int, value: int) -> None:
+def _arrive(state: State, network: Network, measure: int, value: int) -> None:
     """Hand over the copies that are due when clock `measure` reaches `value`."""
     observer, tally = state.high.shape[0], state.tally
     slot = value % state.first.shape[1]
@@ -180,17 +192,39 @@ def _arrive(state: State, measure: int, value: int) -> None:
     state.first[measure, slot] = -1
     while copy >= 0:
         message, target = state.copy_message[copy], state.copy_target[copy]
+        if target != observer and network.waits_for_tick:
+            after = state.following[copy]
+            _keep(state, target, copy)
+            copy = after
+            continue
         if target == observer:
             state.arrival[message] = state.clock[observer]
             state.arrived[tally[ARRIVED]] = message
             tally[ARRIVED] += 1
         else:
             _receive(state, target, message)
-        after = state.following[copy]
-        state.following[copy] = tally[FREE]
-        tally[FREE] = copy
-        tally[IN_FLIGHT] -= 1
-        copy = after
+        copy = _free(state, copy)
+
+
+@compiled
+def _keep(state: State, process: int, copy: int) -> None:
+    """Append a copy to the inbox of a process."""
+    state.following[copy] = -1
+    if state.inbox[process, 0] < 0:
+        state.inbox[process, 0] = copy
+    else:
+        state.following[state.inbox[process, 1]] = copy
+    state.inbox[process, 1] = copy
+
+
+@compiled
+def _free(state: State, copy: int) -> int:
+    """Free the slot of a copy, and return the next copy of its list."""
+    after = int(state.following[copy])
+    state.following[copy] = state.tally[FREE]
+    state.tally[FREE] = copy
+    state.tally[IN_FLIGHT] -= 1
+    return after
 
 
 @compiled

@@ -31,9 +31,11 @@ READINGS: dict[str, dict[str, Any]] = {
     "all": {"sends_to_all": True},
     "one": {"sends_to_all": False},
     "steps": {"sends_to_all": True, "delay_clock": "steps"},
+    "ticks": {"sends_to_all": True, "delay_clock": "ticks"},
 }
 """Interpretations of what the paper leaves open: a message goes to all other processes or to one.
-In `steps`, its delay counts simulation steps instead of time on the sender's clock."""
+In `steps`, its delay counts simulation steps instead of time on the sender's clock. In `ticks`, a
+process also receives it only at its own next tick, after it has sent."""
 
 
 def _tables() -> dict[str, Table]:

@@ -19,7 +19,7 @@ from beforehand.protocols.epidemic.frames import Announce, Data, Digest, Frame, 
 from beforehand.protocols.epidemic.options import Flow, Options
 from beforehand.protocols.epidemic.sender import Sender
 from beforehand.protocols.orders.barrier import Barrier
-from beforehand.protocols.orders.order import Lifetimes
+from beforehand.protocols.orders.order import Lifetimes, Order
 
 FRAME_BYTES_MAX = 65_536
 """The size up to which a frame is filled. On a reliable wire fewer frames mean fewer steps, and
@@ -147,10 +147,12 @@ def group_core(
     digest_after: int = DIGEST_AFTER,
     frame_bytes_max: int = FRAME_BYTES_MAX,
     durable: bool = True,
+    order: Order | None = None,
+    patience_us: int | None = None,
 ) -> PacedEpidemic:
     """Return the core that `Group` runs.
 
-    Only checkers set flow, digest_after, frame_bytes_max and durable: they use small bounds.
+    Only checkers set the other arguments: they use small bounds, and other orders.
     """
     options = Options(
         capacity=capacity,
@@ -160,6 +162,7 @@ def group_core(
         push=True,
         digest_after=digest_after,
         flow=flow or Flow(),
+        patience_us=patience_us,
     )
-    order = Barrier(name, lifetimes)
+    order = order or Barrier(name, lifetimes)
     return PacedEpidemic(name, order, rng, options, durable=durable, proofs=proofs)

@@ -109,7 +109,8 @@ class Skipping:
             self._ask(peer, blocked, horizon_us, out)
         for id in blocked:
             if any(asked.answers.get(id) for asked in self._asked.values()):
-                self._waited[id] = self._waited.get(id, 0) + 1
+                most = self._patience_us // TICK_US + 1  # more need not be told apart
+                self._waited[id] = min(self._waited.get(id, 0) + 1, most)
         skipped = self._skip(now_us, horizon_us, blocked, out)
         if skipped or self._is_awaiting(blocked, horizon_us) or self._questions:
             self.look(now_us, out)

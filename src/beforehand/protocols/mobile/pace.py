@@ -18,7 +18,7 @@ class Pace(msgspec.Struct, frozen=True):
     """Retransmission interval if `retry_full_at` messages are pending."""
     retry_full_at: int | None = None
     """Number of pending messages from which on the interval is the shortest; None: `inflight_max`.
-    MOB-TR section V.A gives both ends of the interval and not the slope between them."""
+    MOB-TR gives both ends of the interval and not the slope between them."""
     rounds: int = 1
     """Resolution of the retransmission timer. A station has one timer for all its messages, which
     fires this often per interval. So it repeats a new message after 1 to 1 + 1/`rounds`
@@ -28,8 +28,8 @@ class Pace(msgspec.Struct, frozen=True):
     ack_us: int = 500_000
     """Delay of an acknowledgement."""
     ack_ranges: bool = True
-    """Whether an acknowledgement names messages behind a gap (MOB section 4.1). Without it, it is
-    cumulative (MOB-TR section IV.B)."""
+    """Whether an acknowledgement names messages behind a gap, as in MOB. Without it, it is
+    cumulative, as in MOB-TR."""
     silence_us: int | None = None
     """A station unregisters a host that owes acknowledgements and was silent for this long; None:
     never."""

@@ -22,8 +22,7 @@ each before the one that names it. If yr names c, X delivered c before it: a con
 left c out, then deadline(c) <= stamp(yr) - skew <= horizon of X, by deferral: c had expired. No
 assumption about clocks is used. `tests/protocols/orders/test_stamped_lemma.py` is the model.
 
-The price: a message with a short lifetime whose cause lives longer and does not come in time
-expires undelivered. In the Δ order it would live as long as the cause.
+The price: a brief message whose longer-lived cause does not come in time expires undelivered.
 """
 
 from __future__ import annotations
@@ -157,16 +156,15 @@ class Stamped(Order):
         self._arm(out)
 
     def skip(self, now_us: int, cause: MessageId, out: Outbox[Any]) -> None:
-        """Give up a cause that no peer holds: raise the floor to its stamp.
-
-        All that this releases is delivered in the same step, and the floor is saved in the step's
-        transaction. Else a crash could bring back a message that was given up.
-        """
+        """Give up a cause that no peer holds: raise the floor to its stamp. The floor is saved with
+        the deliveries that this releases: else a crash could bring back what was skipped."""
         self._expire(now_us, out)
         waiting, horizon_us = self._waiting, self._horizon_us
-        if waiting.is_settled(cause) or cause[1] > horizon_us:
+        if cause[1] > horizon_us:
             return
-        below, ready, skipped = waiting.raise_floor(cause[1], horizon_us)
+        below, ready, skipped = waiting.raise_floor(cause, horizon_us)
+        if not skipped:
+            return  # nothing waits for it any more
         if self.durable:
             out.saves.append(("own", "floor", waiting.floor))
         self.counters.missed += len(skipped)

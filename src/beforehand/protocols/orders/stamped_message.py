@@ -31,7 +31,7 @@ Causes = Annotated[tuple[Known, ...], msgspec.Meta(max_length=PAST_MAX)]
 CauseKey = tuple[MessageId, bytes]
 """The id and the digest of a cause: two branches of a fork have two keys."""
 
-_encode = msgspec.msgpack.encode
+_encode = msgspec.msgpack.Encoder(enc_hook=int).encode  # the explorer's nodes are a kind of int
 
 
 class StampedMessage(Message, frozen=True, array_like=True, gc=False):

@@ -122,20 +122,23 @@ class StampedWaiting:
         return lapsed, self._ready(woken, horizon_us)
 
     def raise_floor(
-        self, stamp: int, horizon_us: int
+        self, cause: MessageId, horizon_us: int
     ) -> tuple[list[StampedMessage], list[StampedMessage], list[MessageId]]:
-        """Raise the floor. Return (the pending messages up to it in the order of their stamps,
-        others that are ready now, the causes that are given up).
+        """Raise the floor to a cause that a message misses. Return (the pending messages up to it
+        in the order of their stamps, others that are ready now, the causes that are skipped).
 
         A message up to the floor has to be delivered before any other, although causes of it are
         missing: all of those lie below it, so below the floor.
         """
+        stamp = cause[1]
         skipped = {
             id
             for entry in self.pending.values()
             for id in self.missing(entry, horizon_us)
             if id[1] <= stamp and id not in self.pending
         }
+        if cause not in skipped:
+            return [], [], []
         below = [entry for id, entry in self.pending.items() if id[1] <= stamp]
         below.sort(key=lambda entry: (entry.message.id[1], str(entry.message.id[0])))
         for entry in below:

@@ -292,6 +292,8 @@ def _static_bytes(cells: CellResults) -> Answer:
     sizes = []
     for system in (TCP, FLOOD):
         flows = cells.sent("static", system, "radio")
+        if flows.empty:
+            return None
         columns = ["control_bytes", "payload_bytes", "header_bytes"]
         sizes.append(float(flows[columns].sum().sum()))
     return _ratio(*sizes)

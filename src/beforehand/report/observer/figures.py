@@ -17,6 +17,7 @@ READINGS = {
     "all/sender": "to all others",
     "one/sender": "to one other",
     "all/steps": "to all, in steps",
+    "all/ticks": "to all, in steps and at the next tick",
 }
 LAWS = {"half": "N(δ/2, δ/4)", "quarter": "N(δ/4, δ/8)"}
 USUAL: Mapping[str, Any] = {"processes": 10, "epsilon": 10, "delta": 10, "rate": 0.1}

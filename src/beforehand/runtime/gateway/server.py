@@ -20,7 +20,7 @@ from beforehand.errors import BeforehandError, InputError
 from beforehand.protocols.contract.base import MessageId
 from beforehand.runtime.config import wall_clock_us
 from beforehand.runtime.gateway.access import Access
-from beforehand.runtime.gateway.history import Entry, History
+from beforehand.runtime.gateway.recent_deliveries import Entry, RecentDeliveries
 from beforehand.runtime.group import Group
 
 BODY_BYTES_MAX = 64 << 10
@@ -73,7 +73,7 @@ class Gateway:
     def __init__(self, group: Group, token: str, *, host: str, port: int) -> None:
         self._group, self._host, self._port = group, host, port
         self._access = Access(token, host)
-        self._history = History()
+        self._history = RecentDeliveries()
         self._clients: set[web.WebSocketResponse] = set()
         app = web.Application(middlewares=[self._guard], client_max_size=BODY_BYTES_MAX)
         for path in PAGES:

@@ -28,7 +28,7 @@ class Entry(msgspec.Struct, frozen=True):
     """The payload as text, if it is UTF-8."""
 
 
-class History:
+class RecentDeliveries:
     """The most recent deliveries, in their order."""
 
     def __init__(self) -> None:
