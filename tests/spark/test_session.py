@@ -16,7 +16,7 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.waiting import wait_until
+from tests.waiting import SECONDS_MAX, wait_until
 
 from beforehand.errors import InputError
 from beforehand.spark import session
@@ -35,21 +35,37 @@ with open_session("local[2]", small=True):
 SERVER_OPTIONS = (
     "--conf spark.plugins=org.apache.spark.sql.connect.SparkConnectPlugin"
     " --conf spark.connect.grpc.binding.address=127.0.0.1"
+    " --conf spark.connect.progress.reportInterval=100ms"
     " --conf spark.connect.grpc.binding.port={port} pyspark-shell"
 )
 CLIENT = """
 import sys
+from pathlib import Path
 from beforehand.spark import session
 from beforehand.spark.progress import watch_tasks
 from beforehand.spark.session import open_session
 
-seen = []
-with (
-    open_session(remote=sys.argv[1]) as spark,
-    watch_tasks(spark, lambda done, total: seen.append(total)),
-):
-    rows = spark.range(0, 6, 1, 6).mapInArrow(lambda batches: batches, "id long").count()
-    print(type(spark).__module__, spark.conf.get("spark.sql.session.timeZone"), rows, 6 in seen)
+seen, seconds = Path("seen").resolve(), float(sys.argv[2])
+
+
+def until_seen(batches):
+    import time  # the progress is shown only while a job runs
+
+    ends = time.monotonic() + seconds
+    while not seen.exists() and time.monotonic() < ends:
+        time.sleep(0.02)
+    yield from batches
+
+
+def show(done, total):
+    if total == 6:
+        seen.touch()
+
+
+with open_session(remote=sys.argv[1]) as spark, watch_tasks(spark, show):
+    rows = spark.range(0, 6, 1, 6).mapInArrow(until_seen, "id long").count()
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    print(type(spark).__module__, zone, rows, seen.exists())
 
 from beforehand.cli import main
 
@@ -158,7 +174,7 @@ def test_a_connect_server_serves_commands_and_neither_side_prints_a_traceback(fr
     with server:
         assert server.stdout.readline() == "ready\n", server.stderr.read()
         client = subprocess.run(
-            [sys.executable, "-c", CLIENT, f"sc://127.0.0.1:{free_port}"],
+            [sys.executable, "-c", CLIENT, f"sc://127.0.0.1:{free_port}", str(SECONDS_MAX)],
             capture_output=True,
             text=True,
             cwd=tmp_path,
