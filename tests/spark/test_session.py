@@ -293,7 +293,7 @@ def test_logging_of_java_is_off_before_java_is_ended(monkeypatch):
     monkeypatch.setattr(session.SparkContext, "_gateway", SimpleNamespace(proc=process))
     monkeypatch.setattr(session.SparkContext, "_active_spark_context", context)
     monkeypatch.setattr(session, "_ended", [])
-    monkeypatch.setattr(session, "HUSH_SECONDS_MAX", 60)
+    monkeypatch.setattr(session, "SILENCE_SECONDS_MAX", 60)
     monkeypatch.setattr(session, "GOODBYE_SECONDS_MAX", 0)
     session.end_java(at_once=False)
     assert told[:2] == ["OFF", "terminate"]
