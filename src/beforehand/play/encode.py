@@ -256,4 +256,9 @@ def _add_movement(pack: Pack, movement: Movement, clock: Clock, run: Run) -> dic
     pack.add("point.x", np.round((x - west) / unit), delta=True)
     pack.add("point.y", np.round((y - south) / unit), delta=True)
     pack.add("point.gap", gap)
+    if run.background:
+        points = np.concatenate(run.background)
+        pack.add("map.points", [len(line) for line in run.background])
+        pack.add("map.x", np.round((points[:, 0] - west) / unit), delta=True)
+        pack.add("map.y", np.round((points[:, 1] - south) / unit), delta=True)
     return {"unit": unit, "west": west, "south": south, "width": width, "height": height}
