@@ -468,4 +468,25 @@ MUTANTS = [
         "key = self._next()",
         "test_a_shuffle_takes_one_draw_however_many_items_there_are",
     ),
+    (
+        "own messages count with all their bytes",
+        "Shares._weight",
+        "return size // 2 if origin == self._own else size",
+        "return size",
+        "test_own_messages_count_with_half_of_their_bytes",
+    ),
+    (
+        "pending messages above the fair share do not go first",
+        "Shares.choose",
+        "if pending := self._pending.get(top[2]):",
+        "if False:",
+        "test_pending_messages_above_the_fair_share_go_before_delivered_ones",
+    ),
+    (
+        "the oldest is evicted regardless of its member",
+        "Cache._choose",
+        "if self._has_shares:",
+        "if False:",
+        "test_a_flood_evicts_its_own_messages_and_leaves_those_of_the_others",
+    ),
 ]

@@ -49,6 +49,25 @@ def test_a_group_that_is_closed_while_it_is_opening_is_closed(tmp_path, turns):
     run(play)
 
 
+def test_a_message_has_its_send_time_also_when_it_is_delivered_later_and_after_a_restart(tmp_path):
+    clock_us = 1_800_000_000_000_000
+
+    async def play():
+        nonlocal clock_us
+        net, options = Net(), {"clock_us": lambda: clock_us}
+        async with member(net, tmp_path, "ann", **options) as ann:
+            await ann.broadcast(b"fog")
+            clock_us += 60_000_000
+            async with member(net, tmp_path, "bob", inbox=True, **options) as bob:
+                message = await anext(bob)
+                assert message.at_us - message.sent_us == 60_000_000
+                assert message.sent_at.isoformat() == "2027-01-15T08:00:00+00:00"
+            async with member(net, tmp_path, "bob", inbox=True, **options) as bob:
+                assert (await anext(bob)).sent_us == message.sent_us
+
+    run(play)
+
+
 def test_broadcasts_made_alone_reach_a_later_member_through_a_third(tmp_path):
     async def play():
         net = Net()
@@ -193,7 +212,7 @@ def test_a_payload_too_large_for_peers_is_refused(tmp_path, payload, problem):
         ({"name": ""}, "no name for a member"),
         ({"lifetime": "31d"}, "too long a lifetime"),
         ({"lifetime": "20"}, "not a duration"),
-        ({"lifetime": 20}, "not a duration: `20`"),
+        ({"lifetime": True}, "not a lifetime: `True`"),
         ({"name": 7}, "a name is text, and not int"),
         ({"listen": 7400}, "not an address: `7400`"),
         ({"peers": [("bob", 7400)]}, "not an address"),

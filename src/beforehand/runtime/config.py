@@ -68,9 +68,10 @@ class GroupOptions(MemberOptions, total=False):
     discover: bool
     """Find peers on the local network by multicast DNS (default)."""
     capacity: int
-    """Limit of stored messages. Beyond it the oldest is evicted. Default: 200,000."""
+    """Limit of stored messages. Beyond it the member with most bytes loses its oldest message.
+    Default: 200,000."""
     capacity_bytes: int
-    """Limit of the bytes that they take. Beyond it the oldest is evicted. Default: 256 MiB."""
+    """Limit of the bytes that they take, with causes, proofs and pending ones. Default: 256 MiB."""
 
 
 class NodeConfig:

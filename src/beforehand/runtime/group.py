@@ -128,7 +128,9 @@ class Group(MeshMember[Frame]):
         if order.forgotten is not None and self._config.durable == "disk":
             raise self._older_store((self.name, order.forgotten))
         earliest_us = max(core.horizon_us() + lifetime_us, core.order.last_seq() + 1)
-        if earliest_us > self._lifetimes.latest_us(self._clock_us()):
+        # Peers accept stamps of up to two skews ahead (`Order.screen`). A cause with the latest
+        # deadline that its stamp allows moves the stamps of its effects ahead by up to one.
+        if earliest_us > self._lifetimes.latest_us(self._clock_us() + 2 * SKEW_US):
             raise self._out_of_time(earliest_us - lifetime_us)
         return await self._broadcast(payload, lifetime_us)
 

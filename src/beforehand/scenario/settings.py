@@ -95,7 +95,7 @@ NETWORK: dict[str, Setting] = {
     "capacity": Setting(
         "layer.capacity", values.whole(1), "N", "messages that a node can hold", is_number=True
     ),
-    "eviction": Setting("layer.eviction", values.one_of("oldest", "random")),
+    "eviction": Setting("layer.eviction", values.one_of("oldest", "random", "shares")),
     "transfer": Setting("layer.transfer", values.one_of("random", "oldest", "newest")),
     "frame": Setting("layer.frame_bytes_max", values.size),
     "frame_messages": Setting("layer.frame_messages_max", values.whole(1)),

@@ -240,6 +240,7 @@ def test_evictions_from_caches_bounded_in_bytes_alone_are_recorded():
 
 
 REFUSED = {
+    "eviction `shares`": Spec("causal", layer=Options(capacity=3, eviction="shares")),
     "push": Spec("causal", layer=Options(push=True)),
     "version vectors": Spec("causal", layer=Options(digest_after=3)),
     "literal deadlines": Spec("delta", lifetime_us=SECOND, literal_deadlines=True),

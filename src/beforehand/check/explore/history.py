@@ -38,6 +38,7 @@ def forget_history(core: Epidemic, *, is_calm: bool) -> None:
     core._cache.entries.update(entries)
     core._cache._rank = len(entries)
     core._cache._earliest_us = core._cache.earliest_us()
+    core._cache.shares = None  # made again from the entries when the cache is full
     core._version_vectors._new_entries, core._version_vectors._rest = {}, frozenset()
     waiting = getattr(core.order, "_waiting", None)
     for entry in waiting.pending.values() if waiting is not None else ():

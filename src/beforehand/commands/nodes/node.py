@@ -34,7 +34,10 @@ def add_parser(commands: Commands) -> None:
     )
     add_membership(parser)
     parser.add_argument(
-        "--capacity", type=int, metavar="N", help="messages to hold; the oldest go first"
+        "--capacity",
+        type=int,
+        metavar="N",
+        help="messages to hold; those of the largest member go first",
     )
     parser.add_argument("--every", default="10s", metavar="TIME", help="between status lines; 10s")
     parser.add_argument("--json", action="store_true", help="status lines as JSON, on stdout")

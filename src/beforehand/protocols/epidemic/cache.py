@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Literal
 
-from beforehand.protocols.contract.base import Message, MessageId
+from beforehand.protocols.contract.base import Message, MessageId, NodeId
 from beforehand.protocols.epidemic.draws import Draws
 from beforehand.protocols.epidemic.frames import by_seq
+from beforehand.protocols.epidemic.shares import Shares
 from beforehand.protocols.epidemic.sizes import held_bytes, held_bytes_sum
 from beforehand.protocols.orders.order import LONG_AHEAD, PURGE_AT_MIN
 
-Eviction = Literal["oldest", "random"]
+Eviction = Literal["oldest", "random", "shares"]
+"""`shares`: see `protocols.epidemic.shares`."""
 EVICTED_MAX = 1024
 """How many evicted ids the node remembers between two link-ups."""
 
@@ -30,7 +32,11 @@ class Cache:
         eviction: Eviction,
         rng: Draws,
         bytes_max: int | None = None,
+        *,
+        own: NodeId = "",
+        has_delivered: Callable[[MessageId], bool] = lambda _: False,
     ) -> None:
+        """own, has_delivered: the node and its deliveries, for the eviction `shares`."""
         self.entries: dict[MessageId, tuple[int, Message]] = {}
         """id -> (rank, message); ranks grow in the order of storing."""
         self._capacity = capacity
@@ -40,6 +46,10 @@ class Cache:
         self._places: list[MessageId] | None = (
             [] if eviction == "random" and self.is_bounded else None
         )
+        self._has_shares = eviction == "shares" and self.is_bounded
+        self._own, self._has_delivered = own, has_delivered
+        self.shares: Shares | None = None
+        """The shares of the members, once the cache was full. They follow from the entries."""
         self._rng = rng
         self._rank = 0
         self._purge_at = PURGE_AT_MIN
@@ -56,6 +66,8 @@ class Cache:
         self._rank, self._earliest_us = rank, earliest_us
         if self._bytes_max is not None:
             self._bytes += held_bytes_sum(messages)
+        if self.shares is not None:
+            self.shares.add(messages)
         if self._places is not None:
             self._places += [message.id for message in messages]
             if len(self._places) > 2 * len(entries):
@@ -111,7 +123,7 @@ class Cache:
         self._purge_at = 0
         gone = self.purge(horizon_us)
         while self._is_too_full():
-            id = next(iter(self.entries)) if self._places is None else self._pop_random()
+            id = self._choose()
             self._remove([id])
             gone.append(id)
         return gone
@@ -128,12 +140,24 @@ class Cache:
         return self._capacity is not None and len(self.entries) > self._capacity
 
     def _remove(self, ids: Iterable[MessageId]) -> None:
-        if self._bytes_max is None:
+        if self._bytes_max is None and self.shares is None:
             for id in ids:
                 del self.entries[id]
-        else:
-            for id in ids:
-                self._bytes -= held_bytes(self.entries.pop(id)[1])
+            return
+        for id in ids:
+            message = self.entries.pop(id)[1]
+            if self._bytes_max is not None:
+                self._bytes -= held_bytes(message)
+            if self.shares is not None:
+                self.shares.remove(message)
+
+    def _choose(self) -> MessageId:
+        """Return the id of the message to evict next."""
+        if self._has_shares:
+            if self.shares is None:
+                self.shares = Shares(self._own, self._has_delivered, self.entries)
+            return self.shares.choose()
+        return next(iter(self.entries)) if self._places is None else self._pop_random()
 
     def _pop_random(self) -> MessageId:
         """Choose a held message uniformly: draw places until one belongs to a held message."""

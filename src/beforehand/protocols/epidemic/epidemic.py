@@ -86,7 +86,8 @@ class Epidemic:
         self._proofs = proofs
         order.proofs = proofs
         chosen = self._options
-        self._cache = Cache(chosen.capacity, chosen.eviction, rng, chosen.capacity_bytes)
+        bounds = (chosen.capacity, chosen.eviction, rng, chosen.capacity_bytes)
+        self._cache = Cache(*bounds, own=node, has_delivered=order.has_delivered)
         self._links: dict[NodeId, Peer] = {}
         self._requested_from: dict[MessageId, NodeId] = {}
         self._evicted = Evicted(order.has_delivered)

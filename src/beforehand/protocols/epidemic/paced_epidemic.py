@@ -157,6 +157,7 @@ def group_core(
     options = Options(
         capacity=capacity,
         capacity_bytes=capacity_bytes,
+        eviction="shares",
         transfer="oldest",
         frame_bytes_max=frame_bytes_max,
         push=True,

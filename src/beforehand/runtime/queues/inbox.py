@@ -18,7 +18,7 @@ requested before still arrive."""
 class GroupMessage:
     """A message of another member, delivered in causal order."""
 
-    __slots__ = ("_acknowledge", "at_us", "id", "payload")
+    __slots__ = ("_acknowledge", "at_us", "id", "payload", "sent_us")
 
     def __init__(
         self, message: Message, at_us: int, acknowledge: Callable[[MessageId], None]
@@ -29,6 +29,9 @@ class GroupMessage:
         """The bytes that the origin broadcast."""
         self.at_us = at_us
         """Delivery time in microseconds, on this node's clock."""
+        self.sent_us: int | None = message.stamp or None
+        """Send time in microseconds: the latest time that the origin's clock had shown. The origin
+        signs it. None where messages have no stamp (`Overlay`, `Host`)."""
         self._acknowledge = acknowledge
 
     @property
@@ -40,6 +43,11 @@ class GroupMessage:
     def at(self) -> datetime:
         """Delivery time in UTC, on this node's clock."""
         return datetime.fromtimestamp(self.at_us / 1e6, UTC)
+
+    @property
+    def sent_at(self) -> datetime | None:
+        """Send time in UTC, on the origin's clock; None where messages have no stamp."""
+        return None if self.sent_us is None else datetime.fromtimestamp(self.sent_us / 1e6, UTC)
 
     def ack(self) -> None:
         """Tell the group that the application has processed this message.

@@ -112,6 +112,7 @@ def refusal(trace: Trace, spec: Spec) -> str | None:
     named = {
         f"the protocol `{spec.protocol}`": spec.protocol
         not in ("causal", "delta", "vector", "none"),
+        "eviction `shares`": layer.is_bounded and layer.eviction == "shares",
         "push": layer.push,
         "version vectors": layer.digest_after is not None,
         "flow control": layer.flow is not None,
