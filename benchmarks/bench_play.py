@@ -56,6 +56,7 @@ COUNT_FRAMES = """new Promise((done) => {
   const began = performance.now(), draw = app.stage.draw;
   app.stage.draw = (...given) => { frames++; return draw.apply(app.stage, given); };
   app.setSpeed(600);
+  if (app.state.t + SECONDS * 600_000 > app.model.length) app.seek(0);
   app.play(true);
   setTimeout(() => {
     app.play(false);
