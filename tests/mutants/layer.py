@@ -441,6 +441,20 @@ MUTANTS = [
         "test_news_that_expired_before_the_tick_is_not_announced",
     ),
     (
+        "an expired copy counts as a duplicate until it is purged",
+        "Epidemic._on_data",
+        "if m.id not in held or m.deadline_us <= horizon_us",
+        "if m.id not in held",
+        "test_a_copy_of_an_expired_message_counts_as_stale_purged_or_not",
+    ),
+    (
+        "requests for expired messages are repeated",
+        "Requests.forget_expired",
+        "if id[1] <= floor]",
+        "if False]",
+        "test_a_request_for_an_expired_message_is_not_repeated",
+    ),
+    (
         "expired messages are requested elsewhere",
         "Requests.ask_elsewhere",
         "rest = [id for id in rest if id[1] > floor]",

@@ -17,14 +17,18 @@ from beforehand.pipeline.frames import (
     RUN_EVENTS,
     _judge,
     _simulate,
+    _simulate_named,
     simulate_runs,
     verify_runs,
 )
 from beforehand.pipeline.schemas import CONTACTS, names_of, table_of_rows
 from beforehand.sim.contacts.run import Spec, run_one
+from beforehand.sim.contacts.traffic import Traffic
 
 DOCUMENT = Path(__file__).parent.parent.parent / "docs" / "pipeline.md"
 MINUTE = 60_000_000
+NAMED = {0: "ida", 1: "bob", 2: "ann"}
+SPEC = Spec("causal")
 MET = [(0, 1, 0, 3 * MINUTE), (1, 2, 2 * MINUTE, 5 * MINUTE), (0, 2, 4 * MINUTE, 6 * MINUTE)]
 
 
@@ -56,6 +60,32 @@ def test_nodes_and_their_presence_are_those_of_the_input():
     stays = _simulate("a", Spec("causal"), rows_of(met, there), True).to_pylist()
     joined = {(row["node"], row["t_us"]) for row in stays if row["kind"] == "join"}
     assert joined == {(7, 0), (90, 0), (41, 2 * MINUTE), (5, 0)}
+
+
+def test_nodes_may_have_names():
+    rows = rows_of(MET)
+    for end in ("a", "b"):
+        named = pa.array([NAMED[number] for number in rows[end].to_pylist()])
+        rows = rows.set_column(rows.column_names.index(end), end, named)
+    spec = Spec("causal", traffic=Traffic(sources=("ida",)))
+    events = _simulate_named("a", spec, rows, False).to_pylist()
+    numbers = {"ann": 0, "bob": 1, "ida": 2}
+    assert {(row["node_name"], row["node"]) for row in events} == set(numbers.items())
+    spoken = [row for row in events if row["kind"] == "broadcast"]
+    assert spoken
+    assert {row["origin_name"] for row in spoken} == {"ida"}
+    received = [row for row in events if row["kind"] == "receive"]
+    assert {row["sender_name"] for row in received} <= set(numbers)
+    assert all(row["sender_name"] is None for row in spoken)
+
+
+def test_a_contact_without_a_name_is_refused():
+    rows = rows_of([*MET, (0, None, 0, 9)])
+    for end in ("a", "b"):
+        named = pa.array([NAMED.get(number) for number in rows[end].to_pylist()])
+        rows = rows.set_column(rows.column_names.index(end), end, named)
+    with pytest.raises(InputError, match="empty fields among the contacts"):
+        _simulate_named("a", SPEC, rows, False)
 
 
 def test_a_promise_and_the_end_of_a_run_go_with_its_events():
@@ -115,8 +145,18 @@ def test_the_script_of_the_documents_runs_as_it_stands(spark, capsys):
     contacts = names["contacts"]
     with pytest.raises(InputError, match="no column `up_us`"):
         simulate_runs(contacts.drop("up_us"), {"a": Spec("causal")})
-    with pytest.raises(InputError, match="column `a` is string, not whole numbers"):
+    with pytest.raises(InputError, match="some columns of nodes are names, others are not"):
         simulate_runs(contacts.withColumn("a", contacts["a"].cast("string")), {"a": Spec("causal")})
+    with pytest.raises(InputError, match="column `up_us` is string, not whole numbers"):
+        simulate_runs(contacts.withColumn("up_us", contacts["a"].cast("string")), {"a": SPEC})
+    calls = " ".join(f"WHEN {number} THEN '{name}'" for number, name in NAMED.items())
+    named = contacts.selectExpr(
+        f"CASE a {calls} END AS a", f"CASE b {calls} END AS b", "up_us", "down_us"
+    )
+    events = simulate_runs(named, {"a": SPEC})
+    assert {row["node_name"] for row in events.collect()} == set(NAMED.values())
+    (judged,) = verify_runs(events).collect()
+    assert judged["verdict"] == "valid"
     with pytest.raises(InputError, match="no run"):
         simulate_runs(contacts, {})
     with pytest.raises(InputError, match="no column `seq`"):

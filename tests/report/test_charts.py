@@ -17,6 +17,7 @@ from beforehand.report.charts import (
     scatter_chart,
     ticks,
 )
+from beforehand.report.contact_charts import whole_hours
 from beforehand.report.content import Figure
 from beforehand.report.export import csv_text, page_spec, png_bytes, svg_text
 from beforehand.report.notation import HOUR_US, MINUTE_US, SECOND_US, show_time
@@ -188,3 +189,17 @@ def texts_of(chart):
         .replace("&quot;", '"')
     )
     return re.findall(r"<text[^>]*>([^<]*)</text>", svg)
+
+
+@pytest.mark.parametrize(
+    ("hours", "ticks"),
+    [
+        (0, [0]),
+        (3, [0, 1, 2, 3]),
+        (14, [0, 2, 4, 6, 8, 10, 12, 14]),
+        (100, [0, 24, 48, 72, 96]),
+        (1000, [0, 144, 288, 432, 576, 720, 864]),
+    ],
+)
+def test_hours_of_a_trace_have_whole_ticks(hours, ticks):
+    assert whole_hours(hours * HOUR_US) == [tick * HOUR_US for tick in ticks]

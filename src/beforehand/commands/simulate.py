@@ -36,7 +36,7 @@ from beforehand.commands.tracing import (
 from beforehand.errors import EXIT_VALID, EXIT_VIOLATION, InputError
 from beforehand.events import BESIDE, LINKS_SUFFIX, PASTS_SUFFIX, POSITIONS_SUFFIX
 from beforehand.files import check_file_target, refuse_device, refuse_same
-from beforehand.scenario.settings import FLAGS, parse_flag, with_settings
+from beforehand.scenario.settings import FLAGS, flag_of, parse_flag, with_settings
 from beforehand.units import format_duration, parse_duration, show_duration, show_share
 
 if TYPE_CHECKING:
@@ -64,7 +64,9 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument("--lifetime", metavar="TIME", help="lifetime of messages: 90s, 20m, 2h")
     parser.add_argument("--seed", type=whole(0, SEED_MAX), default=0)
     for name, setting in FLAGS.items():
-        parser.add_argument(f"--{name}", metavar=setting.flag, help=setting.help or None)
+        parser.add_argument(f"--{flag_of(name)}", metavar=setting.flag, help=setting.help or None)
+    shown = "broadcast the messages of a file: time, source, size"
+    parser.add_argument("--messages", type=Path, metavar="FILE", help=shown)
     parser.add_argument(
         "--literal", action="store_true", help="deadlines exactly as printed in the paper"
     )
@@ -227,6 +229,12 @@ def read_spec(args: argparse.Namespace) -> Spec:
         for name, text in written.items()
         if text is not None
     }
+    from beforehand.scenario.traffic import check_flags, read_events
+
+    check_flags(found, has_file=args.messages is not None)
+    if args.messages is not None:
+        refuse_device(args.messages)
+        found |= {"traffic.law": "file", "traffic.events": read_events(args.messages)}
     return with_settings(spec, found)
 
 
@@ -260,7 +268,7 @@ def _print_summary(trace: Trace, spec: Spec, summary: dict[str, Any]) -> None:
         ("dropped undelivered", f"{summary['dropped']:,}"),
         ("waiting at the end", f"{summary['waiting']:,}"),
         ("received again", f"{summary['again']:,}"),
-        *([("evicted", f"{summary['evictions']:,}")] if spec.layer.capacity is not None else []),
+        *([("evicted", f"{summary['evictions']:,}")] if spec.layer.is_bounded else []),
         ("aborted transfers", f"{summary['frames_aborted']:,}"),
         ("causal violations", f"{sum(summary['violations'].values()):,}"),
         ("bytes sent", f"{summary['bytes']:,}"),

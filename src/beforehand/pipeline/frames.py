@@ -28,6 +28,7 @@ from beforehand.verify.event_log import logs_of
 from beforehand.verify.verdict import judge
 
 RUN_EVENTS = f"{EVENTS}, promise string, events bigint"
+NAMED_RUN_EVENTS = f"{RUN_EVENTS}, node_name string, origin_name string, sender_name string"
 RUN_VERDICTS = (
     "run string, verdict string, reason string, promise string, broadcasts bigint,"
     " deliveries bigint, late bigint, twice bigint, unknown bigint"
@@ -44,7 +45,9 @@ def simulate_runs(
 ) -> DataFrame:
     """Return the events of every run, all on the same contacts; columns as in `RUN_EVENTS`.
 
-    contacts: integer columns `a`, `b`, `up_us`, `down_us`; all nodes are those in `a` and `b`.
+    contacts: columns `a`, `b`, `up_us`, `down_us`; all nodes are those in `a` and `b`. Times are
+    whole numbers. Nodes are whole numbers, or names: then the columns `node_name`, `origin_name`
+    and `sender_name` follow, and `node`, `origin` and `sender` are the places in the sorted names.
     specs: one specification per run, by the run's name.
     presence: `node`, `up_us`, `down_us`. Without it every node is present from the first to the
     last instant of the contacts.
@@ -55,17 +58,19 @@ def simulate_runs(
         spec.check()
     if not specs:
         raise InputError("no run to simulate", hint="pass a spec for each, by its name")
-    rows = _whole_numbers(contacts, dict(zip(names_of(CONTACTS), names_of(CONTACTS), strict=True)))
+    is_named = _is_named(contacts, ("a", "b"), presence)
+    rows = _columns(contacts, {name: name for name in names_of(CONTACTS)}, is_named)
     # An explicit flag, because an empty `b` could also be a faulty contact.
     rows = rows.withColumn(IS_STAY, F.lit(False))
     if presence is not None:
         there = {"node": "a", "up_us": "up_us", "down_us": "down_us"}
-        stays = _whole_numbers(presence, there).withColumn(IS_STAY, F.lit(True))
+        stays = _columns(presence, there, is_named).withColumn(IS_STAY, F.lit(True))
         rows = rows.unionByName(stays, allowMissingColumns=True)
     runs = F.explode(F.array(*(F.lit(run) for run in specs)))
     spread = rows.withColumn("run", runs).repartition(SPREAD * len(specs), "run")
     return spread.groupBy("run").applyInArrow(
-        _simulation(dict(specs), presence is not None), RUN_EVENTS
+        _simulation(dict(specs), presence is not None, is_named),
+        NAMED_RUN_EVENTS if is_named else RUN_EVENTS,
     )
 
 
@@ -84,8 +89,10 @@ def verify_runs(events: DataFrame) -> DataFrame:
     return rows.groupBy("run").applyInArrow(_judgement(), RUN_VERDICTS)
 
 
-def _simulation(specs: dict[str, Spec], has_stays: bool) -> Callable[[pa.Table], pa.Table]:
-    run_here = same_code(_simulate)
+def _simulation(
+    specs: dict[str, Spec], has_stays: bool, is_named: bool
+) -> Callable[[pa.Table], pa.Table]:
+    run_here = same_code(_simulate_named if is_named else _simulate)
 
     def simulate(rows: pa.Table) -> pa.Table:
         run = rows["run"][0].as_py()
@@ -95,7 +102,31 @@ def _simulation(specs: dict[str, Spec], has_stays: bool) -> Callable[[pa.Table],
     return simulate
 
 
-def _simulate(run: str, spec: Spec, rows: pa.Table, has_stays: bool) -> pa.Table:
+def _simulate_named(run: str, spec: Spec, rows: pa.Table, has_stays: bool) -> pa.Table:
+    """Number the nodes in the order of their names, simulate, and add the names to the events."""
+    ends = {name: rows[name].to_pylist() for name in ("a", "b")}
+    stays = rows[IS_STAY].to_pylist()
+    if any(
+        a is None or (b is None and not s) for a, b, s in zip(*ends.values(), stays, strict=True)
+    ):
+        raise InputError("empty fields among the contacts", hint="leave such rows out")
+    known = sorted({str(node) for end in ends.values() for node in end if node is not None})
+    number: dict[Any, int] = {name: place for place, name in enumerate(known)}
+    for name, end in ends.items():
+        numbers = pa.array([number.get(node) for node in end], pa.int64())
+        rows = rows.set_column(rows.column_names.index(name), name, numbers)
+    events = _simulate(run, spec, rows, has_stays, known)
+    called = np.array([*known, None], object)  # -1 is the last one
+    for name in ("node", "origin", "sender"):
+        column = events[name]
+        places = pc.coalesce(column, pa.scalar(-1, column.type)).to_numpy()
+        events = events.append_column(f"{name}_name", pa.array(called[places], pa.string()))
+    return events.cast(arrow_schema(NAMED_RUN_EVENTS))
+
+
+def _simulate(
+    run: str, spec: Spec, rows: pa.Table, has_stays: bool, names: Sequence[str] | None = None
+) -> pa.Table:
     there = _matrix(rows.filter(rows[IS_STAY]), ("a", "up_us", "down_us"))
     met = _matrix(rows.filter(pc.invert(rows[IS_STAY])), names_of(CONTACTS))
     _check_rows(met, there, has_stays)
@@ -103,8 +134,8 @@ def _simulate(run: str, spec: Spec, rows: pa.Table, has_stays: bool) -> pa.Table
     nodes = np.unique(np.concatenate([met[:, 0], met[:, 1], there[:, 0]]))
     met[:, :2] = np.searchsorted(nodes, met[:, :2])
     there[:, 0] = np.searchsorted(nodes, there[:, 0])
-    names = [str(node) for node in nodes.tolist()]
-    trace = make_trace(names, met, there if has_stays else None)
+    called = [names[node] if names else str(node) for node in nodes.tolist()]
+    trace = make_trace(called, met, there if has_stays else None)
     check_traffic(trace, spec.traffic, where=f"run `{run}`")
     result = run_one(trace, spec)
     columns = result.columns
@@ -166,15 +197,31 @@ def _only(rows: pa.Table, name: str, run: str) -> Any:
     return values[0]
 
 
-def _whole_numbers(rows: DataFrame, names: Mapping[str, str]) -> DataFrame:
-    """Return these columns under new names. Refuse other types, which a cast would truncate."""
+def _is_named(contacts: DataFrame, ends: Sequence[str], presence: DataFrame | None) -> bool:
+    """Return whether the nodes of the contacts are names. Refuse numbers beside names."""
+    kinds = dict(contacts.dtypes)
+    found = [kinds.get(name) == "string" for name in ends]
+    if presence is not None:
+        found.append(dict(presence.dtypes).get("node") == "string")
+    if any(found) and not all(found):
+        hint = "make all of them names, or all of them numbers"
+        raise InputError("some columns of nodes are names, others are not", hint=hint)
+    return all(found)
+
+
+def _columns(rows: DataFrame, names: Mapping[str, str], is_named: bool) -> DataFrame:
+    """Return these columns under new names. Refuse other types than whole numbers, which a cast
+    would truncate, but names of nodes."""
     kinds = dict(rows.dtypes)
     if missing := [name for name in names if name not in kinds]:
         raise _no_columns(missing, rows)
-    for name in names:
-        if kinds[name] not in ("tinyint", "smallint", "int", "bigint"):
+    made = []
+    for name, new in names.items():
+        is_name = is_named and new in ("a", "b")
+        if not is_name and kinds[name] not in ("tinyint", "smallint", "int", "bigint"):
             raise InputError(f"column `{name}` is {kinds[name]}, not whole numbers")
-    return rows.select(*(F.col(name).cast("bigint").alias(new) for name, new in names.items()))
+        made.append(F.col(name).cast("string" if is_name else "bigint").alias(new))
+    return rows.select(*made)
 
 
 def _no_columns(missing: Sequence[str], rows: DataFrame) -> InputError:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from beforehand.kernels.contacts import Segments
 from beforehand.play.pack import Pack
@@ -37,6 +39,14 @@ class Places:
         pack.add("point.x", self.x, delta=True)
         pack.add("point.y", self.y, delta=True)
         pack.add("point.gap", self.gap)
+
+    def add_map(self, pack: Pack, lines: Sequence[NDArray[np.float64]]) -> None:
+        """Add the lines of a map, in the steps of the plane."""
+        points, plane = np.concatenate(lines), self.plane
+        pack.add("map.points", [len(line) for line in lines])
+        for axis, start, column in (("x", plane["west"], 0), ("y", plane["south"], 1)):
+            steps = np.round((points[:, column] - start) / plane["unit"])
+            pack.add(f"map.{axis}", steps, delta=True)
 
     def ways(self, start_us: int) -> Segments:
         """Return the ways between the points, as the page draws them."""

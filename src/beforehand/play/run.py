@@ -114,6 +114,8 @@ class Run:
     pasts: Ints | None = None
     """Rows of origin, seq, cause_origin, cause_seq."""
     movement: Movement | None = None
+    background: tuple[NDArray[np.float64], ...] = ()
+    """Lines of a map, as points of x, y in metres."""
     window_us: tuple[int, int] | None = None
     notes: tuple[str, ...] = field(default_factory=tuple)
     relays: int = 0

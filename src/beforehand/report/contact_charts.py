@@ -7,9 +7,12 @@ import pandas as pd
 
 from beforehand.report.charts import LOG_TICKS_US, PALETTE, clock_text, duration_text
 from beforehand.report.content import Chart
+from beforehand.report.notation import HOUR_US
 
 DASHES = [[1, 0], [6, 3], [2, 2], [8, 3, 2, 3]]
 SHAPES = ["circle", "square", "triangle-up", "diamond"]
+DAY = 24
+HOURS_APART = (1, 2, 3, 6, 12, DAY)
 MARKED_EVERY = 12
 """Every so many points of a line get a marker."""
 
@@ -55,6 +58,13 @@ def survival_chart(table: pd.DataFrame) -> Chart:
     return alt.LayerChart(layer=[line.add_params(chosen), marks])
 
 
+def whole_hours(last_us: int) -> list[int]:
+    """Return the ticks of an axis from 0 to this time: whole hours, at most nine."""
+    step = next((step for step in HOURS_APART if last_us <= 8 * step * HOUR_US), None)
+    step = step or -(-last_us // (8 * DAY * HOUR_US)) * DAY
+    return list(range(0, last_us + HOUR_US, step * HOUR_US))
+
+
 def hours_chart(table: pd.DataFrame) -> Chart:
     """Draw counts per hour, one line per count (line, from_us, count)."""
     order = list(dict.fromkeys(table["line"]))
@@ -64,7 +74,8 @@ def hours_chart(table: pd.DataFrame) -> Chart:
         .transform_calculate(at=clock_text("datum.from_us"))
         .encode(
             x=alt.X("from_us:Q", title="Hour of the trace").axis(
-                labelExpr="format(datum.value / 3600000000, '~g')"
+                values=whole_hours(int(table["from_us"].max())),
+                labelExpr="format(datum.value / 3600000000, '~g')",
             ),
             y=alt.Y("count:Q", title="Per hour", scale=alt.Scale(zero=True)),
             color=alt.Color("line:N", title=None, sort=order).scale(domain=order, range=PALETTE),

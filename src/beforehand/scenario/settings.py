@@ -31,6 +31,8 @@ class Setting(NamedTuple):
     help: str = ""
     is_number: bool = False
     """Whether the text after the flag is parsed as a number, as in a file."""
+    parse_flag: Parse | None = None
+    """Parses the text after the flag, where that differs from a file."""
 
 
 def _sources(value: object) -> tuple[str, ...] | float:
@@ -44,16 +46,41 @@ def _sources(value: object) -> tuple[str, ...] | float:
     return float(share)
 
 
+def _sources_flag(value: object) -> tuple[str, ...] | float:
+    """Parse a share with its per cent sign, or names of nodes with commas between them."""
+    written = str(value)
+    return _sources(written if "%" in written else written.split(","))
+
+
+def _phase_flag(value: object) -> bool:
+    """Parse the choice between phases of their own and one for all nodes."""
+    return values.one_of("own", "same")(value) == "own"
+
+
 TRAFFIC: dict[str, Setting] = {
     "period": Setting(
         "traffic.period_us", values.positive_duration, "TIME", "time between two broadcasts"
     ),
     "first": Setting("traffic.first_us", values.duration, "TIME", "time until the first broadcast"),
     "payload": Setting("traffic.payload_bytes", values.size, "BYTES"),
-    "law": Setting("traffic.law", values.one_of("periodic", "poisson", "uniform", "file")),
-    "phase": Setting("traffic.phase", values.switch),
-    "payload_law": Setting("traffic.payload_law", values.one_of("fixed", "uniform", "exponential")),
-    "sources": Setting("traffic.sources", _sources),
+    "law": Setting(
+        *("traffic.law", values.one_of("periodic", "poisson", "uniform", "file"), "LAW"),
+        "times between broadcasts: periodic, poisson, uniform",
+    ),
+    "phase": Setting(
+        *("traffic.phase", values.switch, "PHASE"),
+        "of periodic broadcasts: own (drawn for each node), same",
+        parse_flag=_phase_flag,
+    ),
+    "payload_law": Setting(
+        *("traffic.payload_law", values.one_of("fixed", "uniform", "exponential"), "LAW"),
+        "sizes of payloads: fixed, uniform, exponential",
+    ),
+    "sources": Setting(
+        *("traffic.sources", _sources, "NODES"),
+        "the nodes that broadcast: a share (20%%) or names (a,b)",
+        parse_flag=_sources_flag,
+    ),
 }
 
 
@@ -107,14 +134,19 @@ def read_network(document: Document) -> dict[str, Any]:
     return found
 
 
+def flag_of(name: str) -> str:
+    """Return the flag of a setting, without its dashes."""
+    return name.replace("_", "-")
+
+
 def parse_flag(name: str, written: str) -> Any:
     """Return the value of a flag in `FLAGS`."""
     setting = FLAGS[name]
     value = toml_value(written) if setting.is_number else written
     try:
-        return setting.parse(value)
+        return (setting.parse_flag or setting.parse)(value)
     except InputError as error:
-        raise InputError(error.problem, where=f"--{name}", hint=error.hint) from error
+        raise InputError(error.problem, where=f"--{flag_of(name)}", hint=error.hint) from error
 
 
 def with_settings(spec: Spec, found: Mapping[str, Any]) -> Spec:

@@ -208,3 +208,25 @@ def test_unacked_of_a_peer_that_never_acknowledges_is_bounded_by_held_messages()
     assert max(len(frame.ids) for frame in heard) <= 60
     core.on_message(3_000, 7, Request(heard[-1].number, frozenset()), Outbox())
     assert core.gauges(3_000)["unheard"] < 60 + 50
+
+
+def test_a_copy_of_an_expired_message_counts_as_stale_purged_or_not():
+    core, out = make(Unordered(0, Lifetimes(100, 100, skew_us=0))), Outbox()
+    message = Message((9, 50), (), b"", stamp=0)
+    for now_us in (10, 20, 60):
+        core.on_message(now_us, 7, Data((message,)), out)
+    assert core.counters.received == 1
+    assert core.counters.duplicate == 1
+    assert core.counters.stale == 1
+
+
+def test_a_request_for_an_expired_message_is_not_repeated():
+    core, out = make(Unordered(0, Lifetimes(100, 100, skew_us=0)), Options(retry_us=30)), Outbox()
+    core.on_message(10, 7, Announce(1, frozenset({(9, 50), (9, 90)})), out)
+    out.clear()
+    core.on_timer(60, RETRY_TIMER, out)
+    assert [frame.ids for _, frame in out.sends] == [frozenset({(9, 90)})]
+    assert core.gauges(60)["asking"] == 1
+    out.clear()
+    core.on_timer(95, RETRY_TIMER, out)
+    assert (out.sends, out.timers) == ([], [])

@@ -44,6 +44,10 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument("--from", metavar="TIME", dest="begin", help="since the start: 90m")
     parser.add_argument("--to", metavar="TIME", dest="end", help="since the start: 2h")
     parser.add_argument("--nodes", metavar="NAMES", help="only events of these nodes: a,b,c")
+    shown = "a map below the nodes: WKT in metres, or OpenStreetMap (.osm)"
+    parser.add_argument("--background", type=Path, metavar="FILE", help=shown)
+    shown = "place of the plane's origin in degrees, for OpenStreetMap"
+    parser.add_argument("--centre", metavar="LON,LAT", help=shown)
     parser.add_argument("--out", type=Path, metavar="FILE", help="default: play.html")
     parser.add_argument("--open", action="store_true", help="open the page in the browser")
     add_reading(parser)
@@ -53,11 +57,12 @@ def add_parser(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from beforehand.play.background import with_map
     from beforehand.play.page import write_page
     from beforehand.play.restrict import restrict
 
     refuse_device(args.input)
-    window_us = _window(args)
+    window_us, centre = _window(args), _centre(args)
     target = args.out or _default_target(args.input)
     check_file_target(target)
     refuse_same(target, args.input)
@@ -65,6 +70,8 @@ def run(args: argparse.Namespace) -> int:
         show_stage("reading the run", 0, None)
         shown = _gather(args)
         shown = restrict(shown, window_us, args.nodes)
+        if args.background is not None:
+            shown = with_map(shown, args.background, centre)
         size = write_page(shown, target)
     for text in shown.notes:
         note(text)
@@ -91,6 +98,20 @@ def _window(args: argparse.Namespace) -> tuple[int, int | None] | None:
         hint = "both count from the start of the run: `--from 1h --to 2h`"
         raise InputError("it ends before it begins", where="--from, --to", hint=hint)
     return begin_us, end_us
+
+
+def _centre(args: argparse.Namespace) -> tuple[float, float] | None:
+    """Return longitude and latitude of `--centre`."""
+    if args.centre is None:
+        return None
+    try:
+        lon, lat = map(float, args.centre.split(","))
+    except ValueError:
+        lon = lat = 999.0
+    if not (-180 <= lon <= 180 and -90 < lat < 90):
+        hint = "write longitude and latitude: `18.07,59.33`"
+        raise InputError(f"no place: `{args.centre}`", where="--centre", hint=hint)
+    return lon, lat
 
 
 def _gather_named(args: argparse.Namespace) -> Run:

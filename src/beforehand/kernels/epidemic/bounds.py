@@ -12,8 +12,12 @@ barrier:
   and a barrier that grows to n entries takes blocks of fewer than 8n words together.
 - pool, evictions: a bounded cache lists E + C + 1 messages, in blocks of fewer than 8 times as many
   words, and evicts at most all of them.
-- heap: each channel that starts to send, and two timers.
-- records: each set is cut into at most 1 + ids / ids_max frames.
+- heap: each channel that starts to send, or each copy of a frame, and three timers.
+- pool, places: a list of no more than twice the stored messages grows by doubling.
+- records: each set is cut into at most 1 + ids / ids_max frames. On noisy links each message of
+  data is a frame of its own at worst.
+- copies: a frame on a noisy link can arrive twice, and an announcement is kept until it is
+  acknowledged.
 - waits: each of C and of P waits for one cause at most, and so does each entry.
 """
 
@@ -28,13 +32,16 @@ from beforehand.kernels.epidemic.state import (
     ENTRIES,
     ENTRIES_TOP,
     EVICTION_ROWS,
+    FIRST,
     HEAD,
     HEAP,
     LINKS_TOP,
     NEED,
+    NEXT,
     NONE,
     PAST_TOP,
     PENDING,
+    PLACES_SIZE,
     POOL_TOP,
     R_BYTES,
     R_SIZE,
@@ -85,17 +92,21 @@ def short_of(
     if _is_short(s, counts[ROWS], 2 * came + pending + 2, len(s.row_t)):
         return SHORT_ROWS
     cut = announced // f.ids_max
-    pool = words + 8 * named + 4 * degree * (min(announced, f.words) + cut + 2)
-    if f.capacity:
+    copies, frames = 1, degree * (2 + cut) + cuts + 2
+    if f.retry_us or f.is_noisy:
+        copies = 3
+    pool = copies * (words + 4 * degree * (min(announced, f.words) + cut + 2)) + 8 * named
+    if f.lists:
         stored = s.node[node, ENTRIES] + came + 1
-        pool += 8 * stored
-        if _is_short(s, counts[EVICTION_ROWS], stored, len(s.eviction)):
+        pool += 8 * (stored + s.node[node, PLACES_SIZE] + came + 1)
+        if f.is_bounded and _is_short(s, counts[EVICTION_ROWS], stored, len(s.eviction)):
             return SHORT_EVICTIONS
     if _is_short(s, counts[POOL_TOP], pool, len(s.pool)):
         return SHORT_POOL
-    if _is_short(s, counts[HEAP], degree + 6, len(s.heap)):
+    arrivals = 2 * frames if f.is_noisy else degree
+    if _is_short(s, counts[HEAP], arrivals + 7, len(s.heap)):
         return SHORT_HEAP
-    if _is_short(s, counts[RECORDS_TOP], degree * (2 + cut) + cuts + 2, len(s.record)):
+    if _is_short(s, counts[RECORDS_TOP], copies * frames, len(s.record)):
         return SHORT_RECORDS
     if _is_short(s, counts[WAITS_TOP], came + pending, len(s.wait)):
         return SHORT_WAITS
@@ -115,7 +126,19 @@ def short_of_frame(f: Fixed, s: State, k: int, node: int) -> int:
     if came:
         return short_of(f, s, node, came, 0, 0, f.announce_us == 0)
     ids = s.record[r, R_BYTES] // ID_BYTES
-    return short_of(f, s, node, 0, 4 * (s.record[r, R_SIZE] + ids) + 2 * ids + 8, 0, False)
+    cuts = ids if f.is_noisy else 0
+    return short_of(f, s, node, 0, 4 * (s.record[r, R_SIZE] + ids) + 2 * ids + 8, cuts, False)
+
+
+@part
+def short_of_retry(f: Fixed, s: State, node: int) -> int:
+    """Return what is too short for the timer of repeated frames."""
+    words, k = 0, s.node[node, FIRST]
+    while k >= 0:
+        words += min(max(0, s.link[k, REQUESTED_HIGH] - s.link[k, REQUESTED_LOW] + 1), f.words)
+        k = s.link[k, NEXT]
+    cuts = 64 * words // f.ids_max + s.node[node, DEGREE]
+    return short_of(f, s, node, 0, 4 * (words + cuts), cuts, True)
 
 
 @part
@@ -140,9 +163,9 @@ def short_of_slot(s: State) -> int:
     """Return whether there is room for a node that joins: its sets, its barrier and its row."""
     if _is_short(s, s.counts[SLOTS_TOP], 1, len(s.sets)):
         return SHORT_SLOTS
-    if _is_short(s, s.counts[POOL_TOP], 8, len(s.pool)):
+    if _is_short(s, s.counts[POOL_TOP], 12, len(s.pool)):
         return SHORT_POOL
-    if _is_short(s, s.counts[HEAP], 2, len(s.heap)):
+    if _is_short(s, s.counts[HEAP], 3, len(s.heap)):
         return SHORT_HEAP
     if _is_short(s, s.counts[ROWS], 1, len(s.row_t)):
         return SHORT_ROWS

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from beforehand.kernels.compiling import cold, part
 from beforehand.kernels.epidemic.order import find_wait, is_met, unpark
+from beforehand.kernels.epidemic.places import add_place, draw_place, renew_places
 from beforehand.kernels.epidemic.queue import add_row, give_block, take_block
 from beforehand.kernels.epidemic.sets import (
     ZERO,
+    alive_of,
     bit,
+    clock_of,
     count_bits,
     first_kept,
     has,
-    live_mask,
+    is_dead,
     ring,
     signed,
     turn_link,
@@ -55,6 +58,9 @@ from beforehand.kernels.epidemic.state import (
     REFUSED,
     ROWS,
     SLOT,
+    STORED_BYTES,
+    TAKEN,
+    TAKEN_PURGE_AT,
     W_FIRST,
     W_LAST,
     WORD,
@@ -63,8 +69,18 @@ from beforehand.kernels.epidemic.state import (
 )
 
 PURGE_MIN = 64
+HELD_HEAD_BYTES, CAUSE_BYTES, FEW, MANY, INT_ID = 32 + 1024, 32, 8, 13 + 4 * 128, 19
+"""As in `protocols.epidemic.sizes`: the parts of the size of a held message."""
 EVICTED_MAX, KNOWN_MIN = 1024, 1024
 """As in `protocols.epidemic.cache` and `peer`."""
+
+
+@part
+def held_bytes(f: Fixed, s: State, m: int) -> int:
+    """Return what a held message counts against `capacity_bytes`, as `epidemic.sizes` does."""
+    causes = s.past_size[m]
+    size = HELD_HEAD_BYTES + f.payload[m]
+    return int(size + (CAUSE_BYTES * (1 + causes) if causes <= FEW else MANY + INT_ID * causes))
 
 
 @part
@@ -72,15 +88,23 @@ def store(f: Fixed, s: State, node: int, m: int) -> None:
     slot, at = s.node[node, SLOT], ring(f, m >> 6)
     s.sets[slot, at, HELD] |= bit(m)
     s.filled[slot, 0, at >> 6] |= bit(at)
-    if f.capacity:
-        _append(s, node, m)
-        s.node[node, EARLIEST] = min(s.node[node, EARLIEST], s.seq[m])
+    if f.lists:
+        _list_stored(f, s, node, m)
     s.node[node, ENTRIES] += 1
+
+
+@cold
+def _list_stored(f: Fixed, s: State, node: int, m: int) -> None:
+    _append(s, node, m)
+    s.node[node, EARLIEST] = min(s.node[node, EARLIEST], s.seq[m])
+    s.node[node, STORED_BYTES] += held_bytes(f, s, m)
+    if f.draws_evicted:
+        add_place(s, node, m)
 
 
 @part
 def _append(s: State, node: int, m: int) -> None:
-    """Append a message to the list of a bounded cache."""
+    """Append a message to the list of what the node stores."""
     base, room = s.node[node, LIST], s.node[node, LIST_ROOM]
     first, size = s.node[node, LIST_FIRST], s.node[node, ENTRIES]
     if first + size == room:
@@ -99,20 +123,28 @@ def _append(s: State, node: int, m: int) -> None:
 @part
 def count_held(f: Fixed, s: State, node: int) -> int:
     """Return how many of the held messages have not expired."""
-    slot, held = s.node[node, SLOT], 0
+    return count_alive(f, s, node, HELD)
+
+
+@part
+def count_alive(f: Fixed, s: State, node: int, which: int) -> int:
+    """Return how many messages of a set have not expired."""
+    slot, alive = s.node[node, SLOT], 0
     low = max(first_kept(f, s), s.counts[LIVE] >> 6) if f.lifetime_us else 0
     for w in range(low, s.counts[WORD] + 1):
-        held += count_bits(s.sets[slot, ring(f, w), HELD] & live_mask(s, w))
-    return held
+        alive += count_bits(alive_of(f, s, node, w, s.sets[slot, ring(f, w), which]))
+    return alive
 
 
 @part
 def shrink(f: Fixed, s: State, node: int) -> None:
     """Remove expired messages if the cache has doubled, and evict what is beyond its bound."""
-    if f.capacity:
+    if f.lists:
+        if f.draws_evicted:
+            renew_places(s, node)
         if f.lifetime_us and s.node[node, ENTRIES] >= s.node[node, PURGE_AT]:
             _remove_expired(f, s, node, False)
-        if s.node[node, ENTRIES] > f.capacity:
+        if is_too_full(f, s, node):
             _evict(f, s, node)
     elif f.lifetime_us and s.node[node, ENTRIES] >= s.node[node, PURGE_AT]:
         # Only the count matters: an empty cache has nothing to announce.
@@ -121,20 +153,29 @@ def shrink(f: Fixed, s: State, node: int) -> None:
         s.node[node, PURGE_AT] = max(PURGE_MIN, 2 * held)
 
 
+@part
+def is_too_full(f: Fixed, s: State, node: int) -> bool:
+    if s.node[node, ENTRIES] > f.capacity:
+        return True
+    return bool(s.node[node, STORED_BYTES] > f.capacity_bytes)
+
+
 @cold
 def _remove_expired(f: Fixed, s: State, node: int, evicts: bool) -> None:
-    """Remove expired messages from the list of a bounded cache.
+    """Remove expired messages from the list of what the node stores.
 
     evicts: they count as evicted, because the cache was too full."""
     base, kept, earliest = s.node[node, LIST] + s.node[node, LIST_FIRST], 0, AHEAD
-    if f.lifetime_us and s.node[node, EARLIEST] <= s.counts[NOW]:
+    if f.lifetime_us and s.node[node, EARLIEST] <= clock_of(f, s, node):
         for i in range(s.node[node, ENTRIES]):
             m = signed(s.pool[base + i])
-            if m >= s.counts[LIVE]:
+            if not is_dead(f, s, node, m):
                 s.pool[base + kept] = m
                 kept += 1
                 earliest = min(earliest, s.seq[m])
-            elif evicts:
+                continue
+            s.node[node, STORED_BYTES] -= held_bytes(f, s, m)
+            if evicts:
                 s.counts[EVICTIONS] += 1
                 s.node[node, EVICTED_SIZE] += 1
         s.node[node, ENTRIES], s.node[node, EARLIEST] = kept, earliest
@@ -143,15 +184,15 @@ def _remove_expired(f: Fixed, s: State, node: int, evicts: bool) -> None:
 
 @cold
 def _evict(f: Fixed, s: State, node: int) -> None:
-    """Evict the messages that a node has stored longest, until its cache is within its bound."""
+    """Evict messages until the cache is within its bounds."""
     _remove_expired(f, s, node, True)
     mark = s.counts[ROWS]
     while s.row_kind[mark - 1] == DELIVER and s.row_t[mark - 1] == s.counts[NOW]:
         mark -= 1
-    while s.node[node, ENTRIES] > f.capacity:
-        m = signed(s.pool[s.node[node, LIST] + s.node[node, LIST_FIRST]])
-        s.node[node, LIST_FIRST] += 1
+    while is_too_full(f, s, node):
+        m = _take_drawn(f, s, node) if f.draws_evicted else _take_first(s, node)
         s.node[node, ENTRIES] -= 1
+        s.node[node, STORED_BYTES] -= held_bytes(f, s, m)
         _forget(f, s, node, m)
         if f.is_causal and not has(f, s, s.node[node, SLOT], DELIVERED, m):
             _drop(f, s, node, m)
@@ -159,6 +200,26 @@ def _evict(f: Fixed, s: State, node: int) -> None:
             mark += 1
     if s.node[node, EVICTED_SIZE] > EVICTED_MAX:
         s.counts[REFUSED] = MANY_EVICTED
+
+
+@part
+def _take_first(s: State, node: int) -> int:
+    """Take the message that the node has stored longest from its list."""
+    first = s.node[node, LIST_FIRST]
+    s.node[node, LIST_FIRST] = first + 1
+    return signed(s.pool[s.node[node, LIST] + first])
+
+
+@part
+def _take_drawn(f: Fixed, s: State, node: int) -> int:
+    """Take a random message from the list of a node."""
+    m = draw_place(f, s, node)
+    base, at = s.node[node, LIST] + s.node[node, LIST_FIRST], 0
+    while signed(s.pool[base + at]) != m:
+        at += 1
+    for i in range(at + 1, s.node[node, ENTRIES]):
+        s.pool[base + i - 1] = s.pool[base + i]
+    return m
 
 
 @part
@@ -205,7 +266,7 @@ def check_known(s: State, node: int, k: int) -> None:
 def _drop(f: Fixed, s: State, node: int, m: int) -> None:
     """Remove an evicted message from the pending ones, where it is."""
     at = s.past_start[m]
-    while is_met(f, s, s.node[node, SLOT], int(s.past[at])):
+    while is_met(f, s, node, int(s.past[at])):
         at += 1
     cause = int(s.past[at])
     wait = find_wait(s, node, cause)
@@ -238,3 +299,11 @@ def _log_drop(s: State, node: int, m: int, mark: int) -> None:
         s.row_value[row] = s.row_value[row - 1]
     s.row_node[mark], s.row_kind[mark], s.row_message[mark] = node, DROP, m
     s.row_t[mark], s.row_value[mark] = s.counts[NOW], 0
+
+
+@part
+def purge_taken(f: Fixed, s: State, node: int) -> None:
+    """Let a node without an order forget what has expired, if what it remembers has doubled."""
+    if f.lifetime_us and s.node[node, TAKEN] >= s.node[node, TAKEN_PURGE_AT]:
+        s.node[node, TAKEN] = count_alive(f, s, node, DELIVERED)
+        s.node[node, TAKEN_PURGE_AT] = max(PURGE_MIN, 2 * s.node[node, TAKEN])

@@ -10,9 +10,11 @@ from __future__ import annotations
 import numpy as np
 
 from beforehand.kernels.compiling import cold, part
-from beforehand.kernels.epidemic.queue import give_block, push, take_block
+from beforehand.kernels.epidemic.noise import SECOND_US, send_noisy
+from beforehand.kernels.epidemic.queue import give_record, push, take_block, take_record
 from beforehand.kernels.epidemic.sets import ONE, ZERO, count_bits, lowest, signed
 from beforehand.kernels.epidemic.state import (
+    ANNOUNCE,
     BUSY,
     BYTES,
     CUT,
@@ -23,28 +25,34 @@ from beforehand.kernels.epidemic.state import (
     FREE_US,
     HEAD,
     IDLE,
+    IS_UNSORTED,
+    NONE,
     NOW,
+    NUMBER,
+    OWNER,
+    PROGRESS_US,
     R_BLOCK,
     R_BYTES,
     R_KIND,
     R_NEXT,
+    R_NUMBER,
     R_POSITION,
     R_SENT_US,
     R_SIZE,
     R_TICKET,
-    RECORD_FREE,
-    RECORDS_TOP,
+    REQUEST,
+    RETRIES,
     SENDING,
     TAIL,
     TICKET,
     TOO_LATE,
+    UNACKED,
     Fixed,
     State,
 )
 
 FRAME_BYTES, ID_BYTES, MESSAGE_BYTES = 8, 12, 16
 """As in `protocols.epidemic.frames`, which a test compares."""
-SECOND_US = 1_000_000
 
 
 @part
@@ -93,19 +101,16 @@ def schedule(f: Fixed, s: State, k: int) -> None:
 
 
 @part
-def enqueue(f: Fixed, s: State, k: int, kind: int, block: int, size: int, frame_bytes: int) -> None:
+def enqueue(
+    f: Fixed, s: State, k: int, kind: int, block: int, size: int, frame_bytes: int, number: int
+) -> None:
     """Append a record to a channel: one frame for each message of data, at most, or one frame."""
     record, link = s.record, s.link
-    r = s.counts[RECORD_FREE]
-    if r < 0:
-        r = s.counts[RECORDS_TOP]
-        s.counts[RECORDS_TOP] = r + 1
-    else:
-        s.counts[RECORD_FREE] = record[r, R_NEXT]
+    r = take_record(s)
     record[r, R_KIND], record[r, R_BLOCK], record[r, R_SIZE] = kind, block, size
     record[r, R_POSITION], record[r, R_SENT_US] = 0, s.counts[NOW]
-    record[r, R_TICKET], record[r, R_NEXT] = s.counts[TICKET] + 1, -1
-    record[r, R_BYTES] = frame_bytes
+    record[r, R_TICKET], record[r, R_NEXT] = s.counts[TICKET] + 1, NONE
+    record[r, R_BYTES], record[r, R_NUMBER] = frame_bytes, number
     s.counts[TICKET] += size if kind == DATA else 1
     if link[k, HEAD] < 0:
         link[k, HEAD] = r
@@ -119,48 +124,77 @@ def enqueue(f: Fixed, s: State, k: int, kind: int, block: int, size: int, frame_
 @part
 def drop_record(s: State, k: int) -> None:
     """Remove the first record of a channel."""
-    record, link = s.record, s.link
-    r = link[k, HEAD]
-    words = record[r, R_SIZE] if record[r, R_KIND] == DATA else 2 * record[r, R_SIZE]
-    give_block(s, record[r, R_BLOCK], words)
-    link[k, HEAD] = record[r, R_NEXT]
-    record[r, R_NEXT] = s.counts[RECORD_FREE]
-    s.counts[RECORD_FREE] = r
+    r = s.link[k, HEAD]
+    s.link[k, HEAD] = s.record[r, R_NEXT]
+    give_record(s, r)
 
 
 @part
-def _send_pairs(f: Fixed, s: State, k: int, kind: int, start: int, end: int, ids: int) -> None:
-    """Send the pairs start..end-1, which have so many ids, as one frame."""
-    words = 2 * (end - start)
+def _copy_pairs(s: State, start: int, words: int) -> int:
     block = take_block(s, words)
     for i in range(words):
-        s.pool[block + i] = s.pairs[2 * start + i]
+        s.pool[block + i] = s.pairs[start + i]
+    return block
+
+
+@cold
+def _keep_unacked(s: State, k: int, block: int, size: int) -> int:
+    """Keep a copy of an announcement until the peer acknowledges it; return its number."""
+    node, r = s.link[k, OWNER], take_record(s)
+    s.node[node, NUMBER] += 1
+    s.record[r, R_KIND], s.record[r, R_SIZE] = ANNOUNCE, size
+    s.record[r, R_NUMBER] = s.node[node, NUMBER]
+    s.record[r, R_BLOCK] = take_block(s, 2 * size)
+    for i in range(2 * size):
+        s.pool[s.record[r, R_BLOCK] + i] = s.pool[block + i]
+    s.record[r, R_NEXT] = s.link[k, UNACKED]
+    s.link[k, UNACKED] = r
+    s.counts[RETRIES] = 1
+    return int(s.node[node, NUMBER])
+
+
+@part
+def send_pairs(
+    f: Fixed, s: State, k: int, kind: int, start: int, end: int, ids: int, number: int
+) -> None:
+    """Send the pairs start..end-1, which have so many ids, as one frame.
+
+    number: of the announcement that a request acknowledges."""
+    block = _copy_pairs(s, 2 * start, 2 * (end - start))
     size = FRAME_BYTES + ID_BYTES * ids
     s.counts[FRAMES] += 1
     s.counts[BYTES] += size
-    enqueue(f, s, k, kind, block, end - start, size)
+    if f.retry_us and kind == ANNOUNCE:
+        number = _keep_unacked(s, k, block, end - start)
+    elif f.retry_us and kind == REQUEST and ids:
+        s.link[k, PROGRESS_US] = s.counts[NOW]
+        s.counts[RETRIES] = 1
+    if f.is_noisy:
+        send_noisy(f, s, k, kind, block, end - start, size, number)
+    else:
+        enqueue(f, s, k, kind, block, end - start, size, number)
 
 
 @part
-def send_set(f: Fixed, s: State, k: int, kind: int, count: int) -> None:
+def send_set(f: Fixed, s: State, k: int, kind: int, count: int, number: int) -> None:
     """Send the first `count` pairs in frames of at most `ids_max` ids, in the order of (seq,
-    origin)."""
+    origin); none if there are no ids."""
     total = 0
     for i in range(count):
         total += count_bits(s.pairs[2 * i + 1])
     if total == 0:
         return
     if total <= f.ids_max:
-        _send_pairs(f, s, k, kind, 0, count, total)
-    elif f.lifetime_us:
-        _send_cut(f, s, k, kind, count)
+        send_pairs(f, s, k, kind, 0, count, total, number)
+    elif s.counts[IS_UNSORTED]:
+        _send_sorted(f, s, k, kind, count, number)
     else:
-        _send_sorted(f, s, k, kind, count)
+        _send_cut(f, s, k, kind, count, number)
 
 
 @cold
-def _send_cut(f: Fixed, s: State, k: int, kind: int, count: int) -> None:
-    """Send pairs in several frames; with lifetimes numbers are in the order of (seq, origin)."""
+def _send_cut(f: Fixed, s: State, k: int, kind: int, count: int, number: int) -> None:
+    """Send pairs in several frames, where numbers are in the order of (seq, origin)."""
     pairs = s.pairs
     start, end, ids = 0, 0, 0
     while end < count:
@@ -175,17 +209,17 @@ def _send_cut(f: Fixed, s: State, k: int, kind: int, count: int) -> None:
             kept |= word & (ZERO - word)
             word &= word - ONE
         pairs[2 * end + 1] = kept
-        _send_pairs(f, s, k, kind, start, end + 1, f.ids_max)
+        send_pairs(f, s, k, kind, start, end + 1, f.ids_max, number)
         ids, start = 0, end
         pairs[2 * end + 1] = word
         if word == ZERO:
             start = end = end + 1
     if ids:
-        _send_pairs(f, s, k, kind, start, end, ids)
+        send_pairs(f, s, k, kind, start, end, ids, number)
 
 
 @cold
-def _send_sorted(f: Fixed, s: State, k: int, kind: int, count: int) -> None:
+def _send_sorted(f: Fixed, s: State, k: int, kind: int, count: int, number: int) -> None:
     """Send pairs in several frames, where the order of numbers is not that of (seq, origin)."""
     picked, pairs, total = s.picked, s.pairs, 0
     for i in range(count):
@@ -205,7 +239,7 @@ def _send_sorted(f: Fixed, s: State, k: int, kind: int, count: int) -> None:
                 pairs[2 * size], pairs[2 * size + 1] = w, ZERO
                 size += 1
             pairs[2 * size - 1] |= ONE << np.uint64(picked[i] & 63)
-        _send_pairs(f, s, k, kind, 0, size, end - start)
+        send_pairs(f, s, k, kind, 0, size, end - start, number)
 
 
 @part

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from beforehand.kernels.compiling import cold, part
 from beforehand.kernels.epidemic.cache import count_held
-from beforehand.kernels.epidemic.sets import ONE, ZERO, first_kept, live_mask, lowest, ring, turn
+from beforehand.kernels.epidemic.sets import ONE, ZERO, alive_of, first_kept, lowest, ring, turn
 from beforehand.kernels.epidemic.state import (
     BARRIER_SIZE,
     DELIVERED,
@@ -14,6 +14,7 @@ from beforehand.kernels.epidemic.state import (
     PENDING,
     SAMPLES,
     SLOT,
+    TAKEN,
     WORD,
     Fixed,
     State,
@@ -26,7 +27,7 @@ def _count_origins(f: Fixed, s: State, node: int) -> int:
     slot, found, mark = s.node[node, SLOT], 0, s.counts[SAMPLES]
     low = max(first_kept(f, s), s.counts[LIVE] >> 6) if f.lifetime_us else 0
     for w in range(low, s.counts[WORD] + 1):
-        word = s.sets[slot, ring(f, w), DELIVERED] & live_mask(s, w)
+        word = alive_of(f, s, node, w, s.sets[slot, ring(f, w), DELIVERED])
         while word != ZERO:
             origin = s.origin[(w << 6) + lowest(word)]
             word &= word - ONE
@@ -44,7 +45,7 @@ def _sample(f: Fixed, s: State, node: int) -> None:
     s.sample[at, 0], s.sample[at, 1] = s.counts[NOW], node
     s.sample[at, 2] = count_held(f, s, node)
     s.sample[at, 3] = s.node[node, BARRIER_SIZE]
-    s.sample[at, 4] = _count_origins(f, s, node)
+    s.sample[at, 4] = _count_origins(f, s, node) if f.is_causal else s.node[node, TAKEN]
     s.sample[at, 5] = s.node[node, PENDING]
     s.counts[SAMPLES] = at + 1
 

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 from beforehand.kernels.compiling import cold, part
-from beforehand.kernels.epidemic.cache import forget_evicted, shrink, store
+from beforehand.kernels.epidemic.barrier import is_named, note_delivered, purge_barrier
+from beforehand.kernels.epidemic.cache import forget_evicted, purge_taken, shrink, store
 from beforehand.kernels.epidemic.channel import drop_record
+from beforehand.kernels.epidemic.draws import draw
 from beforehand.kernels.epidemic.layer import (
     announce,
     announce_later,
     ask_elsewhere,
-    draw,
     finish_step,
 )
-from beforehand.kernels.epidemic.order import (
-    expire,
-    forget_pending,
-    log_lapsed,
-    note_delivered,
-    purge_barrier,
-)
+from beforehand.kernels.epidemic.order import expire, find_due, forget_pending, log_lapsed
 from beforehand.kernels.epidemic.queue import add_row, give_block, next_ticket, push, take_block
+from beforehand.kernels.epidemic.retry import forget_all_unacked
 from beforehand.kernels.epidemic.sets import (
     ZERO,
     add_fresh,
     bit,
+    clock_of,
     first_kept,
     ring,
     signed,
@@ -33,6 +30,7 @@ from beforehand.kernels.epidemic.sets import (
 from beforehand.kernels.epidemic.state import (
     AHEAD,
     ASLEEP,
+    ASLEEP_LAST,
     ASLEEP_TOO,
     AWAITED_SEEN,
     BARRIER,
@@ -41,6 +39,7 @@ from beforehand.kernels.epidemic.state import (
     BEFORE,
     BROADCAST,
     BUSY,
+    CONTACT,
     DEGREE,
     DELIVER,
     DELIVERED,
@@ -53,6 +52,7 @@ from beforehand.kernels.epidemic.state import (
     HEAD,
     IDLE,
     IS_HERE,
+    IS_UNSORTED,
     JOIN,
     KNOWN,
     LAST,
@@ -63,7 +63,6 @@ from beforehand.kernels.epidemic.state import (
     LINKS_TOP,
     LIST,
     LIST_ROOM,
-    LIVE,
     NEXT,
     NONE,
     NOW,
@@ -72,14 +71,20 @@ from beforehand.kernels.epidemic.state import (
     OWNER,
     PAST_TOP,
     PHASE,
+    PLACES,
+    PLACES_ROOM,
+    PROGRESS_US,
     REQUESTED_HERE,
     REQUESTED_HIGH,
     REQUESTED_LOW,
     SEEN,
+    SENT,
     SLOT,
     SLOT_FREE,
     SLOTS_TOP,
     TAIL,
+    TAKEN,
+    UNACKED,
     WORD,
     Fixed,
     State,
@@ -99,16 +104,25 @@ def _name_causes(f: Fixed, s: State, node: int, m: int) -> int:
             q = signed(s.pool[base + i])
             if f.lifetime_us:
                 last = max(last, s.seq[q])
-            if f.lifetime_us == 0 or q >= s.counts[LIVE]:
+            if f.lifetime_us == 0 or is_named(f, s, node, q):
                 s.past[s.counts[PAST_TOP] + size] = q
                 size += 1
         s.counts[PAST_TOP] += size
         if f.lifetime_us:
-            purge_barrier(s, node)
+            purge_barrier(f, s, node)
         if not f.is_vector:
             s.node[node, BARRIER_SIZE] = 0
     s.past_size[m] = size
     return int(last)
+
+
+@part
+def _note_order(s: State, m: int) -> None:
+    """Note whether message m, just broadcast, does not follow m - 1 in (seq, origin)."""
+    if s.counts[IS_UNSORTED] == 0 and m:
+        is_before = s.seq[m] < s.seq[m - 1]
+        is_twin = s.seq[m] == s.seq[m - 1] and s.origin[m] < s.origin[m - 1]
+        s.counts[IS_UNSORTED] = is_before or is_twin
 
 
 @cold
@@ -119,9 +133,14 @@ def broadcast(f: Fixed, s: State, node: int, m: int) -> None:
     s.origin[m] = node
     if f.is_causal:
         expire(f, s, node, True)
+    else:
+        purge_taken(f, s, node)
+        s.node[node, TAKEN] += 1
     last = _name_causes(f, s, node, m)
-    s.seq[m] = max(s.counts[NOW] + f.lifetime_us, last + 1) if f.lifetime_us else last + 1
+    ends = clock_of(f, s, node) + f.lifetime_us
+    s.seq[m] = max(ends, last + 1) if f.lifetime_us else last + 1
     s.node[node, LAST_SEQ] = s.seq[m]
+    _note_order(s, m)
     add_row(s, node, BROADCAST, m, s.past_size[m])
     log_lapsed(s, node)
     add_row(s, node, DELIVER, m, 0)
@@ -129,6 +148,7 @@ def broadcast(f: Fixed, s: State, node: int, m: int) -> None:
     s.sets[s.node[node, SLOT], ring(f, m >> 6), DELIVERED] |= bit(m)
     if f.is_causal:
         note_delivered(f, s, node, m)
+        find_due(f, s, node)
     store(f, s, node, m)
     shrink(f, s, node)
     add_fresh(f, s, node, m)
@@ -136,11 +156,13 @@ def broadcast(f: Fixed, s: State, node: int, m: int) -> None:
 
 
 @cold
-def open_link(f: Fixed, s: State, k: int, node: int, down_us: int) -> None:
+def open_link(f: Fixed, s: State, k: int, node: int, place: int) -> None:
     """Add one end of a contact to the links of its node."""
     link, before = s.link, s.node[node, LAST]
     link[k, OWNER], link[k, HAS_ANNOUNCED], link[k, NEXT], link[k, BEFORE] = node, 0, NONE, before
-    link[k, FREE_US], link[k, DOWN_US], link[k, HEAD], link[k, TAIL] = 0, down_us, NONE, NONE
+    link[k, FREE_US], link[k, DOWN_US] = 0, f.contact_down[place]
+    link[k, CONTACT], link[k, SENT], link[k, UNACKED] = place, 0, NONE
+    link[k, HEAD], link[k, TAIL], link[k, PROGRESS_US] = NONE, NONE, s.counts[NOW]
     link[k, BUSY], link[k, REQUESTED_LOW], link[k, REQUESTED_HIGH] = IDLE, AHEAD, NONE
     link[k, LINK_SEEN], link[k, KNOWN] = s.counts[WORD], 0
     for w in range(f.words):
@@ -152,7 +174,7 @@ def open_link(f: Fixed, s: State, k: int, node: int, down_us: int) -> None:
         link[before, NEXT] = k
     s.node[node, LAST] = k
     s.node[node, DEGREE] += 1
-    if f.capacity:
+    if f.is_bounded:
         forget_evicted(f, s, node)
     if s.node[node, ENTRIES] == 0:
         link[k, HAS_ANNOUNCED] = 1
@@ -179,6 +201,7 @@ def close_link(f: Fixed, s: State, k: int) -> None:
     else:
         link[after, BEFORE] = before
     s.node[node, DEGREE] -= 1
+    forget_all_unacked(s, k)
     low, high = max(link[k, REQUESTED_LOW], first_kept(f, s)), link[k, REQUESTED_HIGH]
     for w in range(low, high + 1):
         s.rest[ring(f, w)] = s.link_sets[k, ring(f, w), REQUESTED_HERE]
@@ -208,7 +231,7 @@ def empty_channels(s: State, k: int) -> None:
 @part
 def _wake_up(s: State, node: int) -> None:
     """Set the timers again that came due while a node was away."""
-    for column in (ASLEEP, ASLEEP_TOO):
+    for column in (ASLEEP, ASLEEP_TOO, ASLEEP_LAST):
         kind = s.node[node, column]
         if kind:
             ticket = next_ticket(s)
@@ -249,6 +272,7 @@ def come(f: Fixed, s: State, node: int) -> None:
     s.node[node, BARRIER], s.node[node, BARRIER_ROOM] = take_block(s, 4), 4
     s.node[node, BARRIER_SIZE] = 0
     s.node[node, LIST], s.node[node, LIST_ROOM] = take_block(s, 4), 4
+    s.node[node, PLACES], s.node[node, PLACES_ROOM] = take_block(s, 4), 4
 
 
 @cold
@@ -261,6 +285,7 @@ def go(f: Fixed, s: State, node: int) -> None:
     forget_pending(f, s, node)
     give_block(s, s.node[node, BARRIER], s.node[node, BARRIER_ROOM])
     give_block(s, s.node[node, LIST], s.node[node, LIST_ROOM])
+    give_block(s, s.node[node, PLACES], s.node[node, PLACES_ROOM])
     slot = s.node[node, SLOT]
     s.slot_next[slot] = s.counts[SLOT_FREE]
     s.counts[SLOT_FREE] = slot

@@ -10,15 +10,26 @@ from __future__ import annotations
 import numpy as np
 
 from beforehand.kernels.compiling import cold, kernel, part
-from beforehand.kernels.epidemic.queue import add_row, give_block, next_ticket, push, take_block
-from beforehand.kernels.epidemic.sets import ONE, ZERO, bit, first_kept, has, lowest, ring, signed
+from beforehand.kernels.epidemic.barrier import note_delivered, purge_barrier
+from beforehand.kernels.epidemic.queue import add_row, next_ticket, push
+from beforehand.kernels.epidemic.sets import (
+    ONE,
+    ZERO,
+    bit,
+    clock_of,
+    first_kept,
+    has,
+    is_dead,
+    lowest,
+    ring,
+    signed,
+)
 from beforehand.kernels.epidemic.state import (
     AHEAD,
+    ALIVE,
     AWAITED,
     AWAITED_SEEN,
-    BARRIER,
     BARRIER_PURGE_AT,
-    BARRIER_ROOM,
     BARRIER_SIZE,
     DELIVER,
     DELIVERED,
@@ -31,8 +42,9 @@ from beforehand.kernels.epidemic.state import (
     ENTRY_FREE,
     EXPIRE,
     EXPIRED,
+    IS_EARLIER,
+    IS_UNSORTED,
     LAPSED,
-    LIVE,
     NONE,
     NOW,
     ORDER_DUE,
@@ -56,14 +68,13 @@ from beforehand.kernels.epidemic.state import (
 )
 from beforehand.kernels.random.draws import mix
 
-BARRIER_MIN = 64
-"""As `PURGE_AT_MIN` of `protocols.orders.order`."""
-
 
 @part
-def is_met(f: Fixed, s: State, slot: int, cause: int) -> bool:
+def is_met(f: Fixed, s: State, node: int, cause: int) -> bool:
     """Return whether a cause is delivered at this node, or expired."""
-    return bool(cause < s.counts[LIVE] or has(f, s, slot, DELIVERED, cause))
+    if is_dead(f, s, node, cause):
+        return True
+    return has(f, s, s.node[node, SLOT], DELIVERED, cause)
 
 
 @part
@@ -150,14 +161,14 @@ def unpark(f: Fixed, s: State, node: int, cause: int) -> int:
 def _wake(f: Fixed, s: State, node: int, e: int, top: int) -> int:
     """Make the entries of a list wait for their next missing cause. Push the messages without one
     onto the stack, of height `top`; return its new height."""
-    slot, entry = s.node[node, SLOT], s.entry
+    entry = s.entry
     while e >= 0:
         after, m, at = int(entry[e, E_NEXT]), int(entry[e, E_MESSAGE]), int(entry[e, E_MET])
         start, size = s.past_start[m], s.past_size[m]
-        has_lapsed = m < s.counts[LIVE]  # the node was away when the deadline of m passed
+        has_lapsed = is_dead(f, s, node, m)  # the node was away when the deadline of m passed
         if has_lapsed:
             at = size
-        while at < size and is_met(f, s, slot, int(s.past[start + at])):
+        while at < size and is_met(f, s, node, int(s.past[start + at])):
             at += 1
         if at < size:
             entry[e, E_MET] = at
@@ -174,44 +185,6 @@ def _wake(f: Fixed, s: State, node: int, e: int, top: int) -> int:
             s.counts[ENTRY_FREE] = e
         e = after
     return top
-
-
-@part
-def _append_to_barrier(s: State, node: int, m: int, size: int) -> None:
-    """Append a message to the barrier, which has `size` entries."""
-    base, room = s.node[node, BARRIER], s.node[node, BARRIER_ROOM]
-    if size == room:
-        at = take_block(s, 2 * room)
-        for i in range(size):
-            s.pool[at + i] = s.pool[base + i]
-        give_block(s, base, room)
-        base = at
-        s.node[node, BARRIER], s.node[node, BARRIER_ROOM] = at, 2 * room
-    s.pool[base + size] = np.uint64(m)
-
-
-@part
-def note_delivered(f: Fixed, s: State, node: int, m: int) -> None:
-    """Add a message to what the node's next message names, and remove what its causes cover."""
-    base, pool, mine = s.node[node, BARRIER], s.pool, s.origin[m]
-    start, end = s.past_start[m], s.past_start[m] + s.past_size[m]
-    kept, is_there = 0, False
-    for i in range(s.node[node, BARRIER_SIZE]):
-        q = signed(pool[base + i])
-        origin = s.origin[q]
-        is_covered = False
-        if f.covers:
-            for j in range(start, end):
-                is_covered |= s.past[j] >= q and s.origin[s.past[j]] == origin
-        if not is_covered:
-            if origin == mine:
-                q, is_there = m, True
-            pool[base + kept] = np.uint64(q)
-            kept += 1
-    if not is_there:
-        _append_to_barrier(s, node, m, kept)
-        kept += 1
-    s.node[node, BARRIER_SIZE] = kept
 
 
 @part
@@ -232,10 +205,10 @@ def _settle(f: Fixed, s: State, node: int, top: int) -> None:
 @part
 def admit(f: Fixed, s: State, node: int, m: int) -> None:
     """Deliver a received message, or make it wait."""
-    slot, start = s.node[node, SLOT], s.past_start[m]
+    start = s.past_start[m]
     for i in range(s.past_size[m]):
         cause = int(s.past[start + i])
-        if not is_met(f, s, slot, cause):
+        if not is_met(f, s, node, cause):
             e = s.counts[ENTRY_FREE]
             if e < 0:
                 e = s.counts[ENTRIES_TOP]
@@ -251,17 +224,6 @@ def admit(f: Fixed, s: State, node: int, m: int) -> None:
 
 
 @part
-def _first_awaited(f: Fixed, s: State, node: int, low: int, high: int) -> int:
-    """Return the first message of the words low..high that is awaited, or NONE."""
-    slot = s.node[node, SLOT]
-    for w in range(low, high + 1):
-        word = s.sets[slot, ring(f, w), AWAITED]
-        if word != ZERO:
-            return (w << 6) + lowest(word)
-    return NONE
-
-
-@part
 def _comes_later(s: State, a: int, b: int) -> bool:
     """Return whether the message that wait `a` is for expires after that of wait `b`."""
     one, other = s.seq[s.wait[a, W_MESSAGE]], s.seq[s.wait[b, W_MESSAGE]]
@@ -271,19 +233,37 @@ def _comes_later(s: State, a: int, b: int) -> bool:
 
 
 @part
-def _list_waits(f: Fixed, s: State, node: int, before: int) -> int:
-    """List the waits of a node for messages before this one in `ready`, in the order in which the
-    messages expire; return how many.
+def _first_awaited(f: Fixed, s: State, node: int) -> int:
+    """Return the message that expires first of those that a node awaits, or NONE."""
+    slot, first, best = s.node[node, SLOT], NONE, NONE
+    for w in range(first_kept(f, s), s.counts[WORD] + 1):
+        word = s.sets[slot, ring(f, w), AWAITED]
+        while word != ZERO:
+            m = (w << 6) + lowest(word)
+            word &= word - ONE
+            if not f.repeats and s.counts[IS_UNSORTED] == 0:
+                return m
+            at = find_wait(s, node, m)
+            if best < 0 or _comes_later(s, best, at):
+                first, best = m, at
+    return first
+
+
+@part
+def _list_waits(f: Fixed, s: State, node: int, is_last: bool) -> int:
+    """List the waits of a node for expired messages in `ready`, or all if the node leaves for good,
+    in the order in which the messages expire; return how many.
 
     The waits lie in the words that the ring held when the order was last active: messages that
     expired while the node was away are still awaited."""
     seen, count = s.node[node, AWAITED_SEEN], 0
-    for w in range(max(0, seen - f.words + 1), min(seen, before >> 6) + 1):
+    high = seen if is_last else min(seen, s.counts[ALIVE] >> 6)
+    for w in range(max(0, seen - f.words + 1), high + 1):
         word = s.sets[s.node[node, SLOT], ring(f, w), AWAITED]
         while word != ZERO:
             m = (w << 6) + lowest(word)
             word &= word - ONE
-            if m < before:
+            if is_last or is_dead(f, s, node, m):
                 at, place = find_wait(s, node, m), count
                 while f.lifetime_us and place > 0 and _comes_later(s, s.ready[place - 1], at):
                     s.ready[place] = s.ready[place - 1]
@@ -294,11 +274,11 @@ def _list_waits(f: Fixed, s: State, node: int, before: int) -> int:
 
 
 @part
-def _take_awaited(f: Fixed, s: State, node: int, before: int) -> int:
-    """Remove all waits of a node for messages before this one; return their entries as one
-    list."""
+def _take_awaited(f: Fixed, s: State, node: int, is_last: bool) -> int:
+    """Remove all waits of a node for expired messages, or all if it leaves for good; return their
+    entries as one list."""
     first, last = NONE, NONE
-    for i in range(_list_waits(f, s, node, before)):
+    for i in range(_list_waits(f, s, node, is_last)):
         e = unpark(f, s, node, int(s.wait[s.ready[i], W_MESSAGE]))
         if first < 0:
             first = e
@@ -320,7 +300,7 @@ def log_lapsed(s: State, node: int) -> None:
 
 @cold
 def _expire_awaited(f: Fixed, s: State, node: int, broadcasts: bool) -> None:
-    first = _take_awaited(f, s, node, s.counts[LIVE])
+    first = _take_awaited(f, s, node, False)
     top = _wake(f, s, node, first, 0)
     if not broadcasts:
         log_lapsed(s, node)
@@ -335,50 +315,47 @@ def expire(f: Fixed, s: State, node: int, broadcasts: bool) -> None:
     if f.lifetime_us == 0:
         return
     # While the timer of the order is set to a later time, everything awaited is alive.
-    if s.node[node, PENDING] and s.node[node, ORDER_DUE] <= s.counts[NOW]:
+    if s.node[node, PENDING] and s.node[node, ORDER_DUE] <= clock_of(f, s, node):
         _expire_awaited(f, s, node, broadcasts)
     s.node[node, AWAITED_SEEN] = s.counts[WORD]
     if s.node[node, BARRIER_SIZE] >= s.node[node, BARRIER_PURGE_AT]:
-        purge_barrier(s, node)
-
-
-@part
-def purge_barrier(s: State, node: int) -> None:
-    """Remove expired messages from the barrier."""
-    base, kept = s.node[node, BARRIER], 0
-    for i in range(s.node[node, BARRIER_SIZE]):
-        q = s.pool[base + i]
-        if signed(q) >= s.counts[LIVE]:
-            s.pool[base + kept] = q
-            kept += 1
-    s.node[node, BARRIER_SIZE] = kept
-    s.node[node, BARRIER_PURGE_AT] = max(BARRIER_MIN, 2 * kept)
+        purge_barrier(f, s, node)
 
 
 @cold
-def _arm_earlier(f: Fixed, s: State, node: int) -> None:
-    m = _first_awaited(f, s, node, first_kept(f, s), s.counts[WORD])
-    while f.capacity and m >= 0 and s.wait[find_wait(s, node, m), W_FIRST] < 0:
+def _find_due(f: Fixed, s: State, node: int) -> None:
+    m = _first_awaited(f, s, node)
+    while f.is_bounded and m >= 0 and s.wait[find_wait(s, node, m), W_FIRST] < 0:
         unpark(f, s, node, m)  # all that waited for it was dropped
-        m = _first_awaited(f, s, node, m >> 6, s.counts[WORD])
+        m = _first_awaited(f, s, node)
     if m >= 0 and s.seq[m] < s.node[node, ORDER_DUE]:
         s.node[node, ORDER_DUE] = s.seq[m]
-        s.node[node, ORDER_TICKET] = next_ticket(s)
-        push(s, s.seq[m], ORDER_TIMER, node, s.node[node, ORDER_TICKET])
+        s.counts[IS_EARLIER] = 1
+
+
+@part
+def find_due(f: Fixed, s: State, node: int) -> None:
+    """Find when the order has to act, if a message now waits for an earlier deadline. This comes
+    before the cache evicts: what it then drops does not count."""
+    if f.lifetime_us and s.counts[DUE_MIN] < s.node[node, ORDER_DUE]:
+        _find_due(f, s, node)
+    s.counts[DUE_MIN] = AHEAD
 
 
 @part
 def arm(f: Fixed, s: State, node: int) -> None:
-    """Set the timer of the order, if a message now waits for an earlier deadline."""
-    if f.lifetime_us and s.counts[DUE_MIN] < s.node[node, ORDER_DUE]:
-        _arm_earlier(f, s, node)
-    s.counts[DUE_MIN] = AHEAD
+    """Set the timer of the order, if `find_due` has found an earlier time."""
+    if s.counts[IS_EARLIER]:
+        s.counts[IS_EARLIER] = 0
+        s.node[node, ORDER_TICKET] = next_ticket(s)
+        due = max(s.counts[NOW], s.node[node, ORDER_DUE] - f.offset_us[node])
+        push(s, due, ORDER_TIMER, node, s.node[node, ORDER_TICKET])
 
 
 @cold
 def forget_pending(f: Fixed, s: State, node: int) -> None:
     """Free all entries and waits of a node that leaves for good."""
-    e = _take_awaited(f, s, node, AHEAD) if s.node[node, PENDING] else NONE
+    e = _take_awaited(f, s, node, True) if s.node[node, PENDING] else NONE
     while e >= 0:
         after = s.entry[e, E_NEXT]
         s.entry[e, E_NEXT] = s.counts[ENTRY_FREE]

@@ -12,9 +12,16 @@ import numpy as np
 from beforehand.kernels.compiling import part
 from beforehand.kernels.epidemic.sets import signed
 from beforehand.kernels.epidemic.state import (
+    DATA,
     HEAP,
     NOW,
     POOL_TOP,
+    R_BLOCK,
+    R_KIND,
+    R_NEXT,
+    R_SIZE,
+    RECORD_FREE,
+    RECORDS_TOP,
     ROWS,
     TICKET,
     State,
@@ -119,6 +126,33 @@ def give_block(s: State, at: int, words: int) -> None:
     # A free block holds the next one plus 1, because an unsigned word cannot hold -1.
     s.pool[at] = np.uint64(s.free[size] + 1)
     s.free[size] = at
+
+
+@part
+def take_record(s: State) -> int:
+    """Return a free record."""
+    r = s.counts[RECORD_FREE]
+    if r < 0:
+        r = s.counts[RECORDS_TOP]
+        s.counts[RECORDS_TOP] = r + 1
+    else:
+        s.counts[RECORD_FREE] = s.record[r, R_NEXT]
+    return int(r)
+
+
+@part
+def words_of(s: State, r: int) -> int:
+    """Return how many words the block of a record has."""
+    size = s.record[r, R_SIZE]
+    return int(size if s.record[r, R_KIND] == DATA else 2 * size)
+
+
+@part
+def give_record(s: State, r: int) -> None:
+    """Free a record and its block."""
+    give_block(s, s.record[r, R_BLOCK], words_of(s, r))
+    s.record[r, R_NEXT] = s.counts[RECORD_FREE]
+    s.counts[RECORD_FREE] = r
 
 
 @part

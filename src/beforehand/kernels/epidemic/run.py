@@ -9,11 +9,12 @@ from beforehand.kernels.epidemic.bounds import (
     short_of_contact,
     short_of_frame,
     short_of_link_down,
+    short_of_retry,
     short_of_slot,
 )
 from beforehand.kernels.epidemic.channel import schedule
 from beforehand.kernels.epidemic.gauges import sample
-from beforehand.kernels.epidemic.layer import announce, on_announce, on_data, on_gone, on_request
+from beforehand.kernels.epidemic.layer import announce, on_announce, on_gone
 from beforehand.kernels.epidemic.nodes import (
     broadcast,
     close_link,
@@ -23,17 +24,21 @@ from beforehand.kernels.epidemic.nodes import (
     open_link,
     take_link,
 )
-from beforehand.kernels.epidemic.order import arm, expire
+from beforehand.kernels.epidemic.noise import open_frame
+from beforehand.kernels.epidemic.order import arm, expire, find_due
 from beforehand.kernels.epidemic.queue import index_of, kind_of, pop, ticket_of
+from beforehand.kernels.epidemic.reception import on_data
+from beforehand.kernels.epidemic.retry import arm_retry, retry
+from beforehand.kernels.epidemic.serve import on_request
 from beforehand.kernels.epidemic.sets import turn, turn_link
 from beforehand.kernels.epidemic.state import (
     AHEAD,
+    ALIVE,
     ANNOUNCE,
     ANNOUNCE_TIMER,
     ARMED,
     ARRIVED,
     ASLEEP,
-    ASLEEP_TOO,
     BROADCAST_AT,
     BUSY,
     COME,
@@ -54,12 +59,13 @@ from beforehand.kernels.epidemic.state import (
     ORDER_DUE,
     ORDER_TICKET,
     ORDER_TIMER,
-    OUT_OF_ORDER,
     OWNER,
     POSITION,
     R_KIND,
+    R_LINK,
     REFUSED,
     REQUEST,
+    RETRY_TIMER,
     RING_FULL,
     SIDE,
     SLOT,
@@ -67,16 +73,6 @@ from beforehand.kernels.epidemic.state import (
     Fixed,
     State,
 )
-
-
-@part
-def _is_out_of_order(f: Fixed, s: State, m: int) -> bool:
-    """Return whether message m, just broadcast, does not follow m - 1 in (seq, origin)."""
-    if f.lifetime_us == 0 or m == 0:
-        return False
-    if s.seq[m] != s.seq[m - 1]:
-        return bool(s.seq[m] < s.seq[m - 1])
-    return bool(s.origin[m] < s.origin[m - 1])
 
 
 @part
@@ -104,6 +100,13 @@ def _short_of_plan(f: Fixed, s: State, at: int) -> int:
 
 
 @part
+def _end_step(f: Fixed, s: State, node: int) -> None:
+    """Set the timer of repeated frames and sample the gauges after a step."""
+    arm_retry(f, s, node)
+    sample(f, s, node)
+
+
+@part
 def _change_link(f: Fixed, s: State, at: int) -> None:
     """Carry out a link-up or link-down at one end of a contact, then at the other. SIDE is the
     number of ends that are done."""
@@ -111,7 +114,7 @@ def _change_link(f: Fixed, s: State, at: int) -> None:
     if f.plan_kind[at] == UP:
         if side == 0:
             s.contact_link[place] = take_link(s)
-        open_link(f, s, s.contact_link[place] + side, node, f.contact_down[place])
+        open_link(f, s, s.contact_link[place] + side, node, place)
     else:
         k = s.contact_link[place]
         if side == 0:
@@ -120,28 +123,26 @@ def _change_link(f: Fixed, s: State, at: int) -> None:
         if side:
             s.link[k, NEXT] = s.counts[LINK_FREE]
             s.counts[LINK_FREE] = k
-    sample(f, s, node)
+    _end_step(f, s, node)
     s.counts[SIDE] = 1 - side
     s.counts[POSITION] = at + side
 
 
 @part
-def _change(f: Fixed, s: State, at: int) -> int:
-    """Carry out a planned event. Return OUT_OF_ORDER if the run cannot go on, else FIT."""
+def _change(f: Fixed, s: State, at: int) -> None:
+    """Carry out a planned event."""
     kind, node, place = f.plan_kind[at], int(f.plan_a[at]), int(f.plan_place[at])
     if kind in (UP, DOWN):
         _change_link(f, s, at)
-        return FIT
+        return
     s.counts[POSITION] = at + 1
     if kind == COME:
         come(f, s, node)
     elif kind == BROADCAST_AT:
         broadcast(f, s, node, place)
-        sample(f, s, node)
-        return OUT_OF_ORDER if _is_out_of_order(f, s, place) else FIT
+        _end_step(f, s, node)
     else:
         go(f, s, node)
-    return FIT
 
 
 @part
@@ -150,19 +151,24 @@ def _fire(f: Fixed, s: State, kind: int, node: int, ticket: int) -> None:
     if s.node[node, SLOT] < 0 or (kind == ORDER_TIMER and ticket != s.node[node, ORDER_TICKET]):
         return
     if s.node[node, IS_HERE] == 0:
-        column = ASLEEP if s.node[node, ASLEEP] == 0 else ASLEEP_TOO
+        column = ASLEEP
+        while s.node[node, column]:
+            column += 1
         s.node[node, column] = kind
         return
     turn(f, s, node)
     if kind == ANNOUNCE_TIMER:
         s.node[node, ARMED] = 0
         announce(f, s, node)
+    elif kind == RETRY_TIMER:
+        retry(f, s, node)
     else:
         expire(f, s, node, False)
         s.node[node, ORDER_DUE] = AHEAD
         s.counts[DUE_MIN] = 0  # search for the next deadline, whatever was parked in this step
+        find_due(f, s, node)
         arm(f, s, node)
-    sample(f, s, node)
+    _end_step(f, s, node)
 
 
 @part
@@ -181,7 +187,7 @@ def _arrive(f: Fixed, s: State, k: int) -> None:
         on_request(f, s, k)
     else:
         on_gone(f, s, k)
-    sample(f, s, node)
+    _end_step(f, s, node)
     s.link[k, BUSY] = IDLE
     if s.link[k, HEAD] >= 0:
         schedule(f, s, k)
@@ -189,12 +195,16 @@ def _arrive(f: Fixed, s: State, k: int) -> None:
 
 @part
 def _advance_live(f: Fixed, s: State) -> None:
-    """Advance LIVE to the first message that has not expired."""
+    """Advance LIVE and ALIVE."""
     if f.lifetime_us:
-        live = s.counts[LIVE]
-        while s.seq[live] <= s.counts[NOW]:
+        live, now = s.counts[LIVE], s.counts[NOW]
+        while s.seq[live] <= now + f.offset_low_us:
             live += 1
         s.counts[LIVE] = live
+        alive = max(live, s.counts[ALIVE])
+        while f.sent_us[alive] + f.lifetime_us + f.offset_low_us <= now + f.offset_high_us:
+            alive += 1
+        s.counts[ALIVE] = alive
 
 
 @part
@@ -203,7 +213,11 @@ def _short_of_event(f: Fixed, s: State) -> int:
     low = s.heap[0, 1]
     kind, index = kind_of(low), index_of(low)
     if kind == FRAME:
+        if f.is_noisy:
+            index = open_frame(s, index)
         return short_of_frame(f, s, index, s.link[index ^ 1, OWNER])
+    if kind == RETRY_TIMER:
+        return short_of_retry(f, s, index)
     return short_of(f, s, index, 0, 0, 0, kind == ANNOUNCE_TIMER)
 
 
@@ -217,7 +231,7 @@ def _step(f: Fixed, s: State) -> None:
         _fire(f, s, kind, index, ticket_of(low))
     else:
         # A frame that would arrive after the link-down is not in the heap, so the channel is open.
-        _arrive(f, s, index)
+        _arrive(f, s, s.record[index, R_LINK] if f.is_noisy else index)
 
 
 @kernel
@@ -236,9 +250,7 @@ def play(f: Fixed, s: State, position_max: int) -> int:
             if short != FIT:
                 return short
             counts[EVENTS] += 1
-            short = _change(f, s, at)
-            if short != FIT:
-                return short
+            _change(f, s, at)
             if counts[REFUSED]:
                 return int(counts[REFUSED])
         elif counts[HEAP]:

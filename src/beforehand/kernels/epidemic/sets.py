@@ -10,9 +10,10 @@ from __future__ import annotations
 import numpy as np
 from numba.cpython.unsafe.numbers import trailing_zeros
 
-from beforehand.kernels.compiling import INTERPRETED, part
+from beforehand.kernels.compiling import INTERPRETED, cold, part
 from beforehand.kernels.epidemic.state import (
     AHEAD,
+    ALIVE,
     AWAITED,
     FRESH,
     FRESH_HIGH,
@@ -20,6 +21,7 @@ from beforehand.kernels.epidemic.state import (
     LINK_SEEN,
     LIVE,
     NONE,
+    NOW,
     SEEN,
     SLOT,
     WORD,
@@ -80,14 +82,44 @@ def has(f: Fixed, s: State, slot: int, which: int, m: int) -> bool:
 
 
 @part
-def live_mask(s: State, w: int) -> np.uint64:
-    """Return the bits of word w whose messages have not expired."""
+def clock_of(f: Fixed, s: State, node: int) -> int:
+    """Return what the clock of a node shows."""
+    return int(s.counts[NOW] + f.offset_us[node])
+
+
+@part
+def is_dead(f: Fixed, s: State, node: int, m: int) -> bool:
+    """Return whether a message has expired by the clock of a node."""
+    if m >= s.counts[ALIVE]:
+        return False
+    return bool(m < s.counts[LIVE] or s.seq[m] <= clock_of(f, s, node))
+
+
+@part
+def alive_of(f: Fixed, s: State, node: int, w: int, word: np.uint64) -> np.uint64:
+    """Return those bits of word w whose messages have not expired by the clock of a node."""
     live = s.counts[LIVE]
-    if w > live >> 6:
-        return ALL
+    if w > s.counts[ALIVE] >> 6:
+        return word
     if w < live >> 6:
         return ZERO
-    return ALL << np.uint64(live & 63)
+    if w == live >> 6:
+        word &= ALL << np.uint64(live & 63)
+    if s.counts[ALIVE] > live and word != ZERO:
+        word = _alive_one_by_one(f, s, node, w, word)
+    return word
+
+
+@cold
+def _alive_one_by_one(f: Fixed, s: State, node: int, w: int, word: np.uint64) -> np.uint64:
+    """Do the same where some nodes, by their clocks, see messages alive that others do not."""
+    left, now_us = word, clock_of(f, s, node)
+    while left != ZERO:
+        m = (w << 6) + lowest(left)
+        if s.seq[m] <= now_us:
+            word &= ~bit(m)
+        left &= left - ONE
+    return word
 
 
 @part

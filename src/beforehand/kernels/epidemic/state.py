@@ -37,8 +37,8 @@ HELD, DELIVERED, REQUESTED, AWAITED, FRESH, EVICTED, NODE_SETS = range(7)
 - EVICTED: evicted since the last link-up; only if caches are bounded"""
 KNOWN_TO_PEER, REQUESTED_HERE, OFFERED_AGAIN, LINK_SETS = range(4)
 """The sets of one end of a contact: what the peer has, what is requested from it, and what of that
-it announced again; the last one only if caches are bounded."""
-FRAME, ANNOUNCE_TIMER, ORDER_TIMER = range(3)
+it announced again; the last one only if messages can be offered again."""
+FRAME, ANNOUNCE_TIMER, ORDER_TIMER, RETRY_TIMER = range(4)
 """The kinds of events in the heap."""
 ANNOUNCE, REQUEST, DATA, GONE = range(4)
 """The kinds of records on a channel."""
@@ -46,9 +46,10 @@ ANNOUNCE, REQUEST, DATA, GONE = range(4)
 SLOT, FIRST, LAST, DEGREE, ARMED, ORDER_DUE, ORDER_TICKET, PHASE = range(8)
 ENTRIES, PURGE_AT, DRAWS, PENDING, BARRIER, BARRIER_ROOM, BARRIER_SIZE = range(8, 15)
 BARRIER_PURGE_AT, FRESH_LOW, FRESH_HIGH, LAST_SEQ, IS_HERE = range(15, 20)
-ASLEEP, ASLEEP_TOO, SEEN, AWAITED_SEEN, GAUGE_DUE = range(20, 25)
-LIST, LIST_ROOM, LIST_FIRST, EARLIEST, EVICTED_SIZE, EVICTED_LOW, EVICTED_HIGH = range(25, 32)
-NODE_COLUMNS = 32
+ASLEEP, ASLEEP_TOO, ASLEEP_LAST, SEEN, AWAITED_SEEN, GAUGE_DUE = range(20, 26)
+LIST, LIST_ROOM, LIST_FIRST, EARLIEST, EVICTED_SIZE, EVICTED_LOW, EVICTED_HIGH = range(26, 33)
+PLACES, PLACES_ROOM, PLACES_SIZE, STORED_BYTES, NUMBER, RETRY_ARMED = range(33, 39)
+TAKEN, TAKEN_PURGE_AT, NODE_COLUMNS = range(39, 42)
 """The columns of `State.node`.
 
 - SLOT: its place in `State.sets`; FIRST, LAST, DEGREE: the list of its links
@@ -56,25 +57,36 @@ NODE_COLUMNS = 32
 - ENTRIES: the number of stored messages, expired ones included until the next purge
 - BARRIER, BARRIER_ROOM, BARRIER_SIZE: the block in the pool that lists what its next message names
 - FRESH_LOW, FRESH_HIGH: the range of words of FRESH
-- ASLEEP, ASLEEP_TOO: timers that came due while the node was away
+- ASLEEP, ASLEEP_TOO, ASLEEP_LAST: timers that came due while the node was away
 - SEEN, AWAITED_SEEN: up to which word of the run its part of the ring is cleared
-- LIST, LIST_ROOM, LIST_FIRST: the block in the pool that lists what a bounded cache stores, the
-  longest stored first, and where it begins there; EARLIEST: no deadline of these is earlier
+- LIST, LIST_ROOM, LIST_FIRST: the block in the pool that lists the stored messages, the longest
+  stored first, and where it begins there; EARLIEST: no deadline of these is earlier
+- PLACES, PLACES_ROOM, PLACES_SIZE: the block from which a random message is evicted
+- STORED_BYTES: the size of the stored messages; NUMBER: of the last announcement
+- RETRY_ARMED: whether the timer of repeated frames is set
+- TAKEN, TAKEN_PURGE_AT: how many messages a node without an order remembers as delivered, expired
+  ones included until the next purge
 - EVICTED_SIZE, EVICTED_LOW, EVICTED_HIGH: the size of EVICTED, and the range of its words"""
 
 OWNER, HAS_ANNOUNCED, NEXT, BEFORE, FREE_US, DOWN_US, HEAD, TAIL, CUT, BUSY = range(10)
-REQUESTED_LOW, REQUESTED_HIGH, LINK_SEEN, KNOWN, LINK_COLUMNS = range(10, 15)
+REQUESTED_LOW, REQUESTED_HIGH, LINK_SEEN, KNOWN, CONTACT, SENT, PROGRESS_US, UNACKED = range(10, 18)
+LINK_COLUMNS = 18
 """The columns of `State.link`: one row for each end of a contact, which also is the channel from
 that end. The other end of link `k` is `k ^ 1`.
 
 - FREE_US: when the channel has sent what was cut off; HEAD, TAIL: its queue of records
 - CUT: the number of messages in the frame that is under way; BUSY: IDLE, SENDING or TOO_LATE
-- KNOWN: how many messages the peer is known to have, expired ones included"""
+- KNOWN: how many messages the peer is known to have, expired ones included
+- CONTACT: its place in the trace; SENT: how many frames had draws of their own
+- PROGRESS_US: when the peer last sent data, or was last asked for some
+- UNACKED: the list of the announcements that the peer has not acknowledged"""
 IDLE, SENDING, TOO_LATE = range(3)
 
-R_KIND, R_BLOCK, R_SIZE, R_POSITION, R_SENT_US, R_TICKET, R_NEXT, R_BYTES, RECORD_COLUMNS = range(9)
+R_KIND, R_BLOCK, R_SIZE, R_POSITION, R_SENT_US, R_TICKET, R_NEXT, R_BYTES, R_NUMBER = range(9)
+R_LINK, RECORD_COLUMNS = 9, 10
 """The columns of `State.record`: frames that wait on a channel. The block in the pool is a list of
-messages (DATA), or of pairs (word number, bits)."""
+messages (DATA), or of pairs (word number, bits). R_NUMBER: the number of an announcement, or the
+one that a request acknowledges. R_LINK: the channel of a frame that is in the heap itself."""
 
 W_NODE, W_MESSAGE, W_FIRST, W_LAST, W_NEXT, W_TICKET, WAIT_COLUMNS = range(7)
 """The columns of `State.wait`: the entries that wait for a message at a node, first to last.
@@ -86,22 +98,30 @@ NOW, POSITION, HEAP, TICKET, ROWS, LIVE, WORD, RECORD_FREE, LINK_FREE, SLOT_FREE
 POOL_TOP, PAST_TOP, WAIT_FREE, ENTRY_FREE, FRAMES, BYTES, ARRIVED, STALE = range(10, 18)
 DUPLICATE, RECEIVED, DELIVERIES, DUE_MIN, EVENTS, LINKS_TOP, SLOTS_TOP = range(18, 25)
 RECORDS_TOP, WAITS_TOP, ENTRIES_TOP, LAPSED, EXPIRED, SAMPLES, NEED, SIDE = range(25, 33)
-WAITS, EVICTIONS, EVICTION_ROWS, DROPPED, REFUSED, COUNTS = range(33, 39)
+WAITS, EVICTIONS, EVICTION_ROWS, DROPPED, REFUSED, ALIVE, IS_UNSORTED = range(33, 40)
+LOST, ABORTED, RETRIES, IS_EARLIER, COUNTS = range(40, 45)
 """The places in `State.counts`.
 
-- LIVE: the first message that has not expired; WORD: the last word of messages so far
-- DUE_MIN: the earliest seq for which a message began to wait in this step
+- LIVE: the first message that has not expired by the clock of every node; ALIVE: from here on all
+  messages live by every clock; WORD: the last word of messages so far
+- DUE_MIN: the earliest seq for which a message began to wait in this step; IS_EARLIER: whether
+  the timer of the order has to be set for it
 - *_TOP: how much of an array has ever been used; *_FREE: the first of the used rows that are free
 - SIDE: how many ends of the planned contact have been carried out
 - NEED: how long the array must be that is too short
-- REFUSED: why the run cannot go on, or 0"""
+- REFUSED: why the run cannot go on, or 0
+- IS_UNSORTED: whether numbers are not in the order of (seq, origin)
+- LOST, ABORTED: frames of noisy links that never arrive, and those whose contact ended
+- RETRIES: whether the step has sent something that is repeated if no answer comes"""
 
 DONE, SHORT_ROWS, SHORT_POOL, SHORT_HEAP, SHORT_RECORDS, SHORT_WAITS, SHORT_ENTRIES = range(7)
 SHORT_PAST, SHORT_LINKS, SHORT_SLOTS, SHORT_SAMPLES, SHORT_EVICTIONS = range(7, 12)
-OUT_OF_ORDER, RING_FULL, MANY_EVICTED, MANY_KNOWN = range(12, 16)
-"""Why compiled code returns. The last four are refusals: seqs that do not grow with the broadcasts,
-more live messages than the ring was made for, and in runs with bounded caches so many evictions
-between two link-ups, or so many messages known to a peer, that the cores forget some of them."""
+RING_FULL, MANY_EVICTED, MANY_KNOWN = range(12, 15)
+"""Why compiled code returns. The last three are refusals: more live messages than the ring was made
+for, and in runs with bounded caches so many evictions between two link-ups, or so many messages
+known to a peer, that the cores forget some of them."""
+BY_DRAW, OLDEST_FIRST, NEWEST_FIRST = range(3)
+"""Which of the requested messages is sent first."""
 
 SAMPLE_COLUMNS = 6
 """The columns of `State.sample`: time, node, and the gauges of `sim.contacts.world.GAUGES`."""
@@ -119,6 +139,15 @@ class Fixed(NamedTuple):
     plan_place: Ints
     contact_down: Longs
     last_down: Longs
+    sent_us: Longs
+    """When each message is broadcast, and AHEAD after the last."""
+    offset_us: Longs
+    """How far the clock of each node is ahead."""
+    offset_low_us: int
+    offset_high_us: int
+    """The smallest and the largest of these."""
+    skew_us: int
+    """The agreed bound of their differences."""
     latency_us: int
     bytes_per_s: int
     """0: unlimited."""
@@ -136,7 +165,27 @@ class Fixed(NamedTuple):
     payload: Ints
     """The size of the payload of each message."""
     capacity: int
-    """The largest number of messages that a node stores; 0: unbounded."""
+    """The largest number of messages that a node stores, or AHEAD."""
+    capacity_bytes: int
+    """The largest size of these, or AHEAD."""
+    is_bounded: bool
+    """Whether one of the two is a bound."""
+    draws_evicted: bool
+    """Whether an evicted message is drawn; else it is the longest stored."""
+    transfer: int
+    """BY_DRAW, OLDEST_FIRST or NEWEST_FIRST."""
+    lists: bool
+    """Whether nodes list what they store in order."""
+    retry_us: int
+    """0: links are reliable, and nothing is repeated."""
+    repeats: bool
+    """Whether a message can be offered or come again."""
+    is_noisy: bool
+    loss: float
+    duplication: float
+    jitter_us: int
+    noise_until_us: int
+    noise_key: np.uint64
     gauge_us: int
     """0: gauges are not sampled."""
     key: np.uint64
@@ -195,48 +244,52 @@ ROW_TYPES = {
 
 
 def make_state(
-    fixed: Fixed, *, nodes: int, messages: int, rows: int, slots: int, links: int
+    fixed: Fixed, *, nodes: int, messages: int, rows: int, slots: int, links: int, room: int
 ) -> State:
     """Return the initial state.
 
     rows: the size of a page of the log. slots, links: how many nodes are there and how many ends
-    of contacts are up at once at most. The system gives memory to arrays of zeros when it is
-    written, so an array of the final size costs no more than one that grows, and is never copied.
+    of contacts are up at once at most. room: a power of two, the first size of arrays that grow.
+    The system gives memory to arrays of zeros when it is written, so an array of the final size
+    costs no more than one that grows, and is never copied.
     """
-    words, is_bounded = fixed.words, fixed.capacity > 0
+    words = fixed.words
     counts = np.zeros(COUNTS, np.int64)
     counts[WORD], counts[DUE_MIN] = NONE, AHEAD
+    counts[IS_UNSORTED] = fixed.lifetime_us == 0 or fixed.offset_low_us < fixed.offset_high_us
     for free in (RECORD_FREE, LINK_FREE, SLOT_FREE, WAIT_FREE, ENTRY_FREE):
         counts[free] = NONE
     return State(
         counts=counts,
         node=_make_nodes(fixed, nodes),
         link=np.zeros((links, LINK_COLUMNS), np.int64),
-        record=np.zeros((1 << 10, RECORD_COLUMNS), np.int64),
-        sets=np.zeros((slots, words, NODE_SETS if is_bounded else EVICTED), np.uint64),
+        record=np.zeros((room, RECORD_COLUMNS), np.int64),
+        sets=np.zeros((slots, words, NODE_SETS if fixed.is_bounded else EVICTED), np.uint64),
         slot_next=np.zeros(slots, np.int64),
         filled=np.zeros((slots, 2, words >> 6), np.uint64),
-        link_sets=np.zeros((links, words, LINK_SETS if is_bounded else OFFERED_AGAIN), np.uint64),
-        heap=np.zeros((1 << 10, 2), np.int64),
-        pool=np.zeros(1 << 14, np.uint64),
+        link_sets=np.zeros(
+            (links, words, LINK_SETS if fixed.repeats else OFFERED_AGAIN), np.uint64
+        ),
+        heap=np.zeros((room, 2), np.int64),
+        pool=np.zeros(16 * room, np.uint64),
         free=np.full(CLASSES, NONE),
         origin=np.zeros(messages + 1, np.int32),
         seq=np.full(messages + 1, AHEAD),
         past_start=np.zeros(messages, np.int64),
         past_size=np.zeros(messages, np.int32),
-        past=np.zeros(1 << 12, np.int32),
+        past=np.zeros(4 * room, np.int32),
         contact_link=np.zeros(len(fixed.contact_down), np.int32),
-        bucket=np.full(1 << 10, NONE, np.int32),
-        wait=np.zeros((1 << 10, WAIT_COLUMNS), np.int32),
-        entry=np.zeros((1 << 10, ENTRY_COLUMNS), np.int32),
+        bucket=np.full(room, NONE, np.int32),
+        wait=np.zeros((room, WAIT_COLUMNS), np.int32),
+        entry=np.zeros((room, ENTRY_COLUMNS), np.int32),
         ready=np.zeros(messages + 1, np.int32),
         lapsed=np.zeros(messages + 1, np.int32),
         picked=np.zeros(messages + 1, np.int64),
         pairs=np.zeros(2 * words + 2, np.uint64),
         rest=np.zeros(words, np.uint64),
         stamp=np.full(nodes if fixed.gauge_us else 0, NONE, np.int32),
-        sample=np.zeros((1 << 10, SAMPLE_COLUMNS), np.int64),
-        eviction=np.zeros((1 << 8, 3), np.int64),
+        sample=np.zeros((room, SAMPLE_COLUMNS), np.int64),
+        eviction=np.zeros((room, 3), np.int64),
         **{name: np.empty(rows, kind) for name, kind in ROW_TYPES.items()},
     )
 
@@ -246,7 +299,7 @@ def _make_nodes(fixed: Fixed, nodes: int) -> Longs:
     for column, value in (
         *((SLOT, NONE), (FIRST, NONE), (LAST, NONE), (ORDER_DUE, AHEAD)),
         *((PURGE_AT, 64), (BARRIER_PURGE_AT, 64), (FRESH_LOW, AHEAD), (FRESH_HIGH, NONE)),
-        *((EARLIEST, AHEAD), (EVICTED_LOW, AHEAD), (EVICTED_HIGH, NONE)),
+        *((EARLIEST, AHEAD), (EVICTED_LOW, AHEAD), (EVICTED_HIGH, NONE), (TAKEN_PURGE_AT, 64)),
     ):
         node[:, column] = value
     if fixed.lifetime_us:

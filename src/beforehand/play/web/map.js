@@ -68,8 +68,19 @@ export function drawRuler(stage, g, colours) {
   g.fillText(metres >= 1000 ? `${metres / 1000} km` : `${metres} m`, right, y + 14);
 }
 
+/** The lines of a map. */
+function linesOf({ at, x, y }) {
+  const path = new Path2D();
+  for (let line = 0; line + 1 < at.length; line++)
+    for (let i = at[line]; i < at[line + 1]; i++)
+      if (i === at[line]) path.moveTo(x[i], y[i]);
+      else path.lineTo(x[i], y[i]);
+  return path;
+}
+
 /** Every way that a node went, once; null where hardly any is used twice, as with random waypoints. */
 export function streetsOf(model) {
+  if (model.map) return linesOf(model.map);
   const path = new Path2D(), seen = new Set();
   let all = 0;
   for (let node = 0; node < model.nodes; node++) {

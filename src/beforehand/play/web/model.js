@@ -118,6 +118,8 @@ export class Model {
     this.pointY = scaled(c["point.y"], unit, new Float32Array(size));
     this.pointGap = c["point.gap"];
     this.cursor = this.pointAt.slice(0, this.nodes);
+    /** The lines of a map below the nodes, or null. */
+    this.map = "map.points" in c ? { at: offsets(c["map.points"]), x: Float32Array.from(c["map.x"], (x) => x * unit), y: Float32Array.from(c["map.y"], (y) => y * unit) } : null;
   }
 
   // ---- time ----

@@ -187,6 +187,7 @@ class Epidemic:
         elif timer == ASK_TIMER and self._skipping.is_armed:
             self._skipping.on_timer(now_us, self._horizon(now_us), out)
         elif self._sender.awaits(timer):
+            self._requests.forget_expired(self._horizon(now_us))
             self._sender.on_timer(now_us, timer, self._links, self._horizon(now_us), out)
 
     def restore(self, now_us: int, rows: Rows, out: Outbox[Frame]) -> None:
@@ -274,7 +275,10 @@ class Epidemic:
     ) -> None:
         link.progress_us = now_us
         requested_from, held = self._requested_from, self._cache.entries
-        fresh: Sequence[Message] = [m for m in frame.messages if m.id not in held]
+        horizon_us = self._horizon(now_us)  # an expired copy counts as stale, purged or not
+        fresh: Sequence[Message] = [
+            m for m in frame.messages if m.id not in held or m.deadline_us <= horizon_us
+        ]
         came, gone = [message.id for message in frame.messages], frame.gone
         if self._proofs is not None and len(fine := self._acceptable(fresh)) < len(fresh):
             self.counters.refused += len(fresh) - len(fine)
@@ -293,7 +297,7 @@ class Epidemic:
                 self._links[requested_of].reannounced.discard(id)
                 self._sender.overtaken(requested_of, (id,))
         self.counters.duplicate += len(came) - len(fresh)
-        welcome = self.order.screen(self._horizon(now_us), fresh)
+        welcome = self.order.screen(horizon_us, fresh)
         if self.order.early:
             self._requests.arm_early(out)
         if welcome:
@@ -323,8 +327,7 @@ class Epidemic:
 
     def _trim(self, peer: NodeId, link: Peer) -> None:
         offers, early = self._sender.offers(peer), self.order.early
-        kept = {*offers, *early} if early else offers
-        link.trim(self._cache.entries, self._requested_from, kept)
+        link.trim(self._cache.entries, self._requested_from, {*offers, *early} if early else offers)
 
     def _make_sender(self) -> Sender:
         return Direct(self._options, self._cache, self._requested_from, self._rng)

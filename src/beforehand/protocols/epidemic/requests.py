@@ -44,6 +44,15 @@ class Requests:
             rest = [id for id in rest if id[1] > floor]
         self._request_offered(now_us, rest, out)
 
+    def forget_expired(self, horizon_us: int) -> None:
+        """Forget requests for expired messages: no answer can be used any more."""
+        if self._order.expires:
+            floor = self._order.id_floor(horizon_us)
+            for link in self._links.values():
+                for id in [id for id in link.requested if id[1] <= floor]:
+                    link.requested.discard(id)
+                    del self._requested_from[id]
+
     def arm_early(self, out: Outbox[Any]) -> None:
         due_us = self._order.next_early_us()
         if due_us is not None and (self._early_us is None or due_us < self._early_us):

@@ -162,7 +162,7 @@ def run_one(trace: Trace, spec: Spec, *, on_done: OnDone | None = None) -> Resul
 
     def make_core(node: int) -> Epidemic:
         order = make_order(spec.protocol, node, lifetimes, **literal)
-        if spec.layer.capacity is not None:
+        if spec.layer.is_bounded:
             evictions.watch(node, order, lambda: weak_world.now_us)
         return Epidemic(node, order, KeyedDraws(spec.seed, "transfer", node), spec.layer)
 
@@ -192,14 +192,18 @@ def run_one(trace: Trace, spec: Spec, *, on_done: OnDone | None = None) -> Resul
     )
 
 
+def clock_offsets(trace: Trace, spec: Spec) -> list[int]:
+    """Return how far the clock of each node is ahead, in microseconds."""
+    if not spec.clocks.skew_us:
+        return [0] * trace.nodes_count
+    key = stream_key(spec.seed, "clocks")
+    return [int(unit(key, node) * spec.clocks.skew_us) for node in range(trace.nodes_count)]
+
+
 def _clocks(trace: Trace, spec: Spec) -> dict[int, Clock]:
     if not spec.clocks.skew_us:
         return {}
-    key = stream_key(spec.seed, "clocks")
-    return {
-        node: Clock(offset_us=int(unit(key, node) * spec.clocks.skew_us))
-        for node in range(trace.nodes_count)
-    }
+    return {node: Clock(offset) for node, offset in enumerate(clock_offsets(trace, spec))}
 
 
 def _name(path: str) -> str:

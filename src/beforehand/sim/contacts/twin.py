@@ -1,8 +1,8 @@
 """The compiled twin of the contact world: the same event log, some thirty times as fast.
 
-The twin covers what `refusal` does not name, and refuses everything else before the run. Two things
-show only during a run: deadlines that do not grow with the broadcasts, and more live messages than
-planned. Then it raises `Uncovered`, and the cores have to play the run.
+The twin covers what `refusal` does not name, and refuses everything else before the run. Some
+things show only during a run, as more live messages than planned. Then it raises `Uncovered`, and
+the cores have to play the run.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from beforehand.kernels.compiling import is_compiled
 from beforehand.kernels.epidemic.order import rehash
 from beforehand.kernels.epidemic.queue import INDEX_MAX, TICKETS_MAX
 from beforehand.kernels.epidemic.run import play
-from beforehand.kernels.epidemic.sets import INVERSE_BITS
 from beforehand.kernels.epidemic.state import (
+    ABORTED,
     AHEAD,
     ARRIVED,
     BYTES,
@@ -34,12 +34,12 @@ from beforehand.kernels.epidemic.state import (
     EVICTIONS,
     EXPIRED,
     FRAMES,
+    LOST,
     MANY_EVICTED,
     MANY_KNOWN,
     NEED,
     NONE,
     OFFERED_AGAIN,
-    OUT_OF_ORDER,
     POSITION,
     RECEIVED,
     RING_FULL,
@@ -65,14 +65,13 @@ from beforehand.kernels.epidemic.state import (
 )
 from beforehand.mobility.trace import Trace, make_trace
 from beforehand.protocols.contract.base import Counters
-from beforehand.protocols.epidemic.frames import FRAME_BYTES, ID_BYTES, IDS_MAX
 from beforehand.sim.contacts.columns import Growing
-from beforehand.sim.contacts.plan import live_at_once, make_plan
+from beforehand.sim.contacts.fixed import make_fixed
+from beforehand.sim.contacts.plan import live_at_once
 from beforehand.sim.contacts.run import Result, Spec, Totals
 from beforehand.sim.contacts.running import LogPage
 from beforehand.sim.contacts.traffic import Planned, plan_traffic
 from beforehand.sim.contacts.world import GAUGES, PROGRESS_REPORTS, OnDone
-from beforehand.sim.streams import stream_key
 
 OnPage = Callable[[LogPage], object]
 """Called with the next part of the log."""
@@ -97,7 +96,6 @@ GROWING: dict[int, tuple[str, ...]] = {
 }
 """The arrays that grow together, for each reason why compiled code returns."""
 REASONS = {
-    OUT_OF_ORDER: "deadlines do not grow with the broadcasts, because causes of one instant chain",
     RING_FULL: "chains of causes keep more messages alive than the lifetime says",
     MANY_EVICTED: "a node evicts more than 1,024 messages between two link-ups",
     MANY_KNOWN: "a peer is known to have more messages than a node notes",
@@ -110,31 +108,21 @@ class Uncovered(Exception):
 
 def refusal(trace: Trace, spec: Spec) -> str | None:
     """Return why the twin does not cover a run, or None if it does."""
-    layer, links = spec.layer, spec.links
+    layer = spec.layer
     named = {
         f"the protocol `{spec.protocol}`": spec.protocol
         not in ("causal", "delta", "vector", "none"),
-        "caches bounded in bytes": layer.capacity_bytes is not None,
-        f"eviction `{layer.eviction}`": layer.is_bounded and layer.eviction != "oldest",
-        "repetition (`retry`)": layer.retry_us is not None,
-        "loss, duplication or jitter": links.is_noisy,
-        "clocks that differ": bool(spec.clocks.skew_us),
-        f"transfer `{layer.transfer}` first": layer.transfer != "random",
         "push": layer.push,
         "version vectors": layer.digest_after is not None,
         "flow control": layer.flow is not None,
         "literal deadlines": spec.literal_deadlines,
-        # The core without an order forgets expired ids now and then, which its gauge shows.
-        "gauges with lifetimes but no order": spec.gauge_us is not None
-        and spec.protocol == "none"
-        and spec.lifetime_us is not None,
         f"more than {INDEX_MAX:,} nodes": trace.nodes_count >= INDEX_MAX,
     }
     refused = [name for name, is_so in named.items() if is_so]
     if refused:
         return f"it does not have {', '.join(refused)}"
-    times = (trace.start_us, trace.end_us, spec.lifetime_us or 0, layer.announce_us)
-    if max(map(abs, times)) + (spec.lifetime_us or 0) >= AHEAD // 4:
+    times = (trace.start_us, trace.end_us, 2 * (spec.life_us or 0), layer.announce_us)
+    if sum(map(abs, times)) + spec.links.jitter_us + (layer.retry_us or 0) >= AHEAD // 4:
         return "times are too large"
     return None
 
@@ -146,6 +134,8 @@ class Twin:
     trace: Trace
     spec: Spec
     rows_per_page: int = ROWS_PER_PAGE
+    room: int = 1 << 10
+    """A power of two: the size of arrays that grow."""
     spare: float = 0.5
     """How much an array that is too short grows beyond the need, as a share of its length."""
     on_done: OnDone | None = None
@@ -159,7 +149,7 @@ class Twin:
     @property
     def live(self) -> int:
         """Return how many messages are alive at once at most."""
-        return live_at_once(self.traffic.t_us, self.spec.lifetime_us)
+        return live_at_once(self.traffic.t_us, self.spec.life_us)
 
     def run(self) -> Result:
         """Play the run and keep its log. Raise Uncovered if it turns out that the twin does not
@@ -187,6 +177,7 @@ class Twin:
             rows=self.rows_per_page,
             slots=slots,
             links=links,
+            room=self.room,
         )
         compile_world(self.note)
         state = self._play(fixed, state, on_page)
@@ -211,7 +202,8 @@ class Twin:
                 self._flush(state, on_page)
             else:
                 state = _grown(state, short, self.spare)
-            if counts[TICKET] >= TICKETS_MAX // 2 or len(state.link) > INDEX_MAX:
+            longest = max(len(state.link), len(state.record) if fixed.is_noisy else 0)
+            if counts[TICKET] >= TICKETS_MAX // 2 or longest > INDEX_MAX:
                 raise Uncovered("too many frames or contacts at once")
 
     def _flush(self, state: State, on_page: OnPage) -> None:
@@ -242,13 +234,15 @@ class Twin:
             evicted=int(counts[EVICTIONS]),
             dropped=int(counts[DROPPED]),
         )
-        lost = int(counts[FRAMES] - counts[ARRIVED])
+        lost = aborted = int(counts[FRAMES] - counts[ARRIVED])
+        if self.spec.links.is_noisy:
+            lost, aborted = int(counts[LOST]), int(counts[ABORTED])
         return Totals(
             gauges=_gauges(state, self.spec.protocol),
             counters=counters,
             frames_sent=int(counts[FRAMES]),
             frames_lost=lost,
-            frames_aborted=lost,  # without noise a frame is lost only when its contact ends
+            frames_aborted=aborted,  # without noise a frame is lost only when its contact ends
             bytes_sent=int(counts[BYTES]),
             pasts=_pasts(state, messages),
             evictions=_evictions(state),
@@ -280,41 +274,10 @@ def compile_world(note: Callable[[str], object]) -> None:
     trace = make_trace(["a", "b"], np.array([(0, 1, 0, 1)]))
     spec = Spec("causal")
     fixed = make_fixed(trace, spec, plan_traffic(trace, spec.traffic, spec.seed))
-    state = make_state(fixed, nodes=2, messages=0, rows=1, slots=2, links=2)
+    state = make_state(fixed, nodes=2, messages=0, rows=1, slots=2, links=2, room=2)
     play(fixed, state, 0)
     rehash(state, state.bucket)
     note(f"compiled in {time.perf_counter() - started_s:.0f} s")
-
-
-def make_fixed(trace: Trace, spec: Spec, traffic: Planned) -> Fixed:
-    """Return the constants of a run."""
-    layer, links = spec.layer, spec.links
-    down = np.zeros(trace.nodes_count, np.int64)
-    np.maximum.at(down, trace.presence[:, 0], trace.presence[:, 2])
-    # Live messages are consecutive: they touch one word more than they fill, and one in part.
-    words = (live_at_once(traffic.t_us, spec.lifetime_us) >> 6) + 2
-    words = -(-words // 64) * 64
-    return Fixed(
-        *make_plan(trace, traffic),
-        contact_down=np.ascontiguousarray(trace.contacts[:, 3]).copy(),
-        last_down=down,
-        latency_us=links.latency_us,
-        bytes_per_s=links.bytes_per_s or 0,
-        announce_us=layer.announce_us,
-        lifetime_us=spec.lifetime_us or 0,
-        is_causal=spec.protocol != "none",
-        is_vector=spec.protocol == "vector",
-        covers=spec.protocol != "vector" and not spec.literal_barriers,
-        frame_bytes=layer.frame_bytes_max,
-        frame_messages=layer.frame_messages_max or 1 << 40,
-        ids_max=min(max(1, (layer.frame_bytes_max - FRAME_BYTES) // ID_BYTES), IDS_MAX),
-        payload=traffic.payload_bytes.astype(np.int32),
-        capacity=layer.capacity or 0,
-        gauge_us=spec.gauge_us or 0,
-        key=np.uint64(stream_key(spec.seed, "transfer")),
-        words=words,
-        inverse=-(-(1 << INVERSE_BITS) // words),
-    )
 
 
 def _grown(state: State, short: int, spare: float) -> State:
@@ -336,11 +299,11 @@ def _grown(state: State, short: int, spare: float) -> State:
 
 
 def _gauges(state: State, protocol: str) -> list[tuple[int, int, str, int]]:
-    if protocol == "none":  # what a node holds it has delivered, and it waits for nothing
+    if protocol == "none":
         return [
-            (t_us, node, gauge, cached)
-            for t_us, node, cached, *_ in state.sample[: state.counts[SAMPLES]].tolist()
-            for gauge in ("cache", "delivered")
+            (t_us, node, gauge, value)
+            for t_us, node, cached, _, taken, _ in state.sample[: state.counts[SAMPLES]].tolist()
+            for gauge, value in (("cache", cached), ("delivered", taken))
         ]
     return [
         (t_us, node, gauge, value)
@@ -354,8 +317,7 @@ def _refuse_size(fixed: Fixed, messages: int, slots: int, links: int) -> None:
     """Refuse a run that is too large."""
     if messages > MESSAGES_MAX:
         raise Uncovered(f"more than {MESSAGES_MAX:,} broadcasts")
-    is_bounded = fixed.capacity > 0
-    sets = slots * (EVICTED + is_bounded) + links * (OFFERED_AGAIN + is_bounded)
+    sets = slots * (EVICTED + fixed.is_bounded) + links * (OFFERED_AGAIN + fixed.repeats)
     if 8 * fixed.words * sets > SETS_BYTES_MAX:
         raise Uncovered(f"the sets of messages would take {8 * fixed.words * sets / 1e9:.1f} GB")
 
