@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 REPO = Path(__file__).parent.parent
 sys.path.insert(0, str(REPO))  # the browser of the tests
 
+import msgspec  # noqa: E402
 from tests.browser.chromium import Chromium  # noqa: E402
 from tests.play.agreement import compare  # noqa: E402
 
@@ -55,6 +56,7 @@ COUNT_FRAMES = """new Promise((done) => {
   const began = performance.now(), draw = app.stage.draw;
   app.stage.draw = (...given) => { frames++; return draw.apply(app.stage, given); };
   app.setSpeed(600);
+  if (app.state.t + SECONDS * 600_000 > app.model.length) app.seek(0);
   app.play(true);
   setTimeout(() => {
     app.play(false);
@@ -112,7 +114,7 @@ def write_run(folder: Path, world: str) -> Path:
         senders=result.senders,
         promise=written,
         names=trace.names,
-        about=spec.about(),
+        about=msgspec.structs.replace(spec.about(), range_m=range_m),
     )
     path = folder / f"{world}.parquet"
     write_events(log, path)

@@ -1,6 +1,7 @@
 """A page plays a run of a sweep that kept no logs: it is the same run again."""
 
 import json
+from pkgutil import iter_modules
 
 import pyarrow.parquet as pq
 import pytest
@@ -9,8 +10,11 @@ from beforehand.commands.event_logs.played import gather_results, is_playable
 from beforehand.errors import InputError
 from beforehand.events import BROADCAST, DELIVER
 from beforehand.files import MANIFEST
+from beforehand.pipeline import worlds
+from beforehand.pipeline.experiment import load_experiment
 from beforehand.pipeline.jobs import run_scenario
 from beforehand.pipeline.replay import replay_run
+from beforehand.play.gather import CONTACTS_WORLD
 from tests.pipeline.in_process import InProcess
 
 HEAD = '[scenario]\nworld = "{}"\n[sweep]\nseeds = 1\n'
@@ -34,6 +38,11 @@ def finish(monkeypatch, tmp_path):
         return run_scenario(path, tmp_path / world)
 
     return run
+
+
+@pytest.mark.parametrize("world", [module.name for module in iter_modules(worlds.__path__)])
+def test_every_world_has_runs_that_a_page_can_play(world):
+    assert world == CONTACTS_WORLD or load_experiment(world, where="").replay is not None
 
 
 def test_a_run_of_cells_is_replayed_with_the_counts_of_its_row(finish):

@@ -72,3 +72,10 @@ def test_a_page_that_is_too_large_is_refused_with_a_hint(tmp_path, monkeypatch):
         page.write_page(run, tmp_path / "play.html")
     assert "--from" in refused.value.hint
     assert not (tmp_path / "play.html").exists()
+
+
+def test_an_export_that_the_bundle_cannot_pass_on_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "a.js").write_text("export const [ONE, TWO] = [1, 2];\n")
+    monkeypatch.setattr(page, "PARTS", tmp_path)
+    with pytest.raises(ValueError, match="single name"):
+        page.bundle("a.js")

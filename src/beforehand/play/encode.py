@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 from beforehand.errors import InputError
 from beforehand.events import BROADCAST, DELIVER, DROP, EXPIRE, RECEIVE
 from beforehand.play.messages import MessageIndex, index_messages
+from beforehand.play.nearness import follow_from_places
 from beforehand.play.pack import VALUE_MAX, Pack
-from beforehand.play.run import NO_RECEPTION, Ints, Movement, Run
+from beforehand.play.places import Places, round_places
+from beforehand.play.run import NO_RECEPTION, Ints, Run
 
 VERSION = 1
 PLAIN = "plain"
@@ -24,10 +26,9 @@ PLAIN = "plain"
 MS = 1000
 LENGTH_MS_MAX = 2**31 - 2
 """24 days: times in the page are 32-bit integers, and the largest stands for `never`."""
-STEPS_MAX = 60_000
-"""The longer side of the plane has at most so many steps of 0.1 m or more."""
-POINT_MS = 100
-"""The times of places are stored in steps of 0.1 s: a bus moves 2 m in it."""
+NEAR_NOTE = (
+    "contacts follow from the places: they are those of the log, to half a metre and 0.2 seconds"
+)
 NEVER, AT_ONCE, LATER, AGAIN, WITH = range(5)
 """How a message was released after its reception: never; at once; at a time in `later`; the node
 had it before; WITH + k: together with the k-th reception after it, which brought a cause."""
@@ -71,8 +72,16 @@ def encode(run: Run) -> tuple[dict[str, Any], bytes]:
     _add_losses(pack, run, clock, messages)
     _add_violations(pack, run, clock, messages)
     _add_presence(pack, run, clock)
-    plane = None if run.movement is None else _add_movement(pack, run.movement, clock, run)
+    places = None if run.movement is None else round_places(run.movement, clock)
+    are_near = places is not None and _are_near(run, clock, places)
+    _add_contacts(pack, None if are_near else run.contacts, clock)
+    if places is not None:
+        places.add(pack, len(run.names))
+        if run.background:
+            places.add_map(pack, run.background)
     notes = list(run.notes)
+    if are_near:
+        notes.append(NEAR_NOTE)
     if lost_causes:
         notes.append(f"{lost_causes:,} named causes are of messages that the page does not have")
     extra = None if run.details is None else run.details.encode(pack, clock, messages)
@@ -99,7 +108,8 @@ def encode(run: Run) -> tuple[dict[str, Any], bytes]:
         "window": None
         if run.window_us is None
         else [max(0, (t - clock.start_us) // MS) for t in run.window_us],
-        "plane": plane,
+        "plane": None if places is None else places.plane,
+        "near_m": run.about.range_m if are_near else None,
         "notes": notes,
         "columns": pack.directory,
     }
@@ -222,43 +232,20 @@ def _add_presence(pack: Pack, run: Run, clock: Clock) -> None:
     pack.add("stay.t", clock.ms(up_us), delta=True)
     pack.add("stay.length", clock.lengths(up_us, down_us))
     pack.add("stay.crashed", crashed)
-    contacts = np.zeros((0, 4), np.int64) if run.contacts is None else run.contacts
+
+
+def _are_near(run: Run, clock: Clock, places: Places) -> bool:
+    """Return whether the page derives the contacts: those of nodes within range."""
+    if run.contacts is None:
+        return False
+    ways, range_m = places.ways(clock.start_us), run.about.range_m
+    return follow_from_places(run.contacts, ways, range_m, clock.start_us, clock.end_us)
+
+
+def _add_contacts(pack: Pack, rows: Ints | None, clock: Clock) -> None:
+    contacts = np.zeros((0, 4), np.int64) if rows is None else rows
     a, b, up_us, down_us = contacts[np.argsort(contacts[:, 2], kind="stable")].T
     pack.add("contact.a", a)
     pack.add("contact.b", b)
     pack.add("contact.t", clock.ms(up_us), delta=True)
     pack.add("contact.length", clock.lengths(up_us, down_us))
-
-
-def _add_movement(pack: Pack, movement: Movement, clock: Clock, run: Run) -> dict[str, float]:
-    """Add points per node; a point whose `gap` is 1 starts a new stay. Return the plane.
-
-    Places are in steps of `unit` metres from the south-west corner.
-    """
-    turn = np.lexsort((movement.t0_us, movement.node))
-    n, t0, x0, y0, t1, x1, y1 = (column[turn] for column in vars(movement).values())
-    jump = np.hypot(x0[1:] - x1[:-1], y0[1:] - y1[:-1]) > 0.5
-    first = np.append(True, (n[1:] != n[:-1]) | (t0[1:] != t1[:-1]) | jump)[: len(n)]
-    at = np.arange(len(n)) + np.cumsum(first) - 1  # of the start of each way
-    size = len(n) + int(first.sum())
-    node, t = np.zeros(size, np.int64), np.zeros(size, np.int64)
-    x, y, gap = np.zeros(size), np.zeros(size), np.zeros(size, np.int64)
-    for place, ends in ((at + 1, (t1, x1, y1)), (at, (t0, x0, y0))):
-        node[place], t[place], x[place], y[place] = n, *ends
-    gap[at[first]] = 1
-    west, south = float(x.min(initial=0)), float(y.min(initial=0))
-    if size:
-        west, south = float(x.min()), float(y.min())
-    width, height = float(x.max(initial=west) - west), float(y.max(initial=south) - south)
-    unit = max(0.1, max(width, height, 1.0) / STEPS_MAX)
-    pack.add("node.points", np.bincount(node, minlength=len(run.names)))
-    pack.add("point.t", clock.ms(t) // POINT_MS, delta=True)
-    pack.add("point.x", np.round((x - west) / unit), delta=True)
-    pack.add("point.y", np.round((y - south) / unit), delta=True)
-    pack.add("point.gap", gap)
-    if run.background:
-        points = np.concatenate(run.background)
-        pack.add("map.points", [len(line) for line in run.background])
-        pack.add("map.x", np.round((points[:, 0] - west) / unit), delta=True)
-        pack.add("map.y", np.round((points[:, 1] - south) / unit), delta=True)
-    return {"unit": unit, "west": west, "south": south, "width": width, "height": height}

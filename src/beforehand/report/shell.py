@@ -17,6 +17,7 @@ from beforehand.report.export import csv_text, page_spec, script
 PARTS = files("beforehand.report.web")
 MARKS = {"met": ("✓", "within the tolerance"), "missed": ("✗", "outside the tolerance")}
 VERDICTS = {"valid": "✓ Valid", "invalid": "✗ Invalid", "unknown": "? Unknown"}
+PLAY_WORDS = "nodes and messages in time, and why a message waits"
 
 
 def render_page(page: Page, stills: Mapping[str, str], *, play: str = "") -> str:
@@ -47,10 +48,15 @@ def render_page(page: Page, stills: Mapping[str, str], *, play: str = "") -> str
 
 
 def _play_link(address: str) -> str:
+    """Return the link to a page that plays a run, and a frame that loads it once it is opened."""
     if not address:
         return ""
-    words = "nodes, contacts and messages in time, and why a message waits"
-    return f'<p class="play"><a href="{quote(address)}">▶ Play a run</a>: {words}</p>'
+    link = quote(address)
+    return (
+        f'<p class="play"><a href="{link}">▶ Play a run</a>: {PLAY_WORDS}</p>\n'
+        '<details class="preview"><summary>Preview</summary>'
+        f'<iframe data-src="{link}" title="A run that plays"></iframe></details>'
+    )
 
 
 def escape(text: str) -> str:

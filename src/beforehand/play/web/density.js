@@ -2,6 +2,7 @@
 
 import { sourceOf } from "./message.js";
 import { NEVER } from "./orders.js";
+import { pixelOf } from "./raster.js";
 
 export function drawSingle(view, g, colours, first, last) {
   const { recT, recEnd, recFlight } = view.model, half = Math.min(6, view.rowH * 0.36), ticks = new Path2D(), ways = new Path2D();
@@ -42,7 +43,7 @@ export function drawDensity(view, g, colours, first, last) {
   view.image.width = W;
   view.image.height = H;
   const ig = view.image.getContext("2d"), data = ig.createImageData(W, H), pixels = new Uint32Array(data.data.buffer);
-  const per = W / (view.t1 - view.t0), t0 = view.t0, blue = parse(colours.density), orange = parse(colours.waits);
+  const per = W / (view.t1 - view.t0), t0 = view.t0, blue = pixelOf(colours.density), orange = pixelOf(colours.waits);
   for (let line = 0; line < H; line++) {
     came.fill(0);
     waits.fill(0);
@@ -72,10 +73,4 @@ export function drawDensity(view, g, colours, first, last) {
   if (lean === 1) g.drawImage(view.image, view.gutter, view.axis + first * view.rowH - view.top, view.plotW, H * band);
   else for (let line = 0; line < H; line++)
     g.drawImage(view.image, 0, line, W, 1, view.gutter, view.axis + (first + line) * view.rowH - view.top + band * (1 - lean) / 2, view.plotW, band * lean);
-}
-
-/** "#rrggbb" as the low 24 bits of a pixel. */
-function parse(colour) {
-  const n = parseInt(colour.slice(1), 16);
-  return ((n & 255) << 16) | (n & 0xff00) | (n >> 16);
 }

@@ -142,10 +142,10 @@ export class Inspector {
     while (at + 1 < steps.length && steps[at + 1][0] <= t) at++;
     const [, holds, , given] = at < 0 ? [0, 0, 0, 0] : steps[at];
     const waits = model.waitingAt(node, t), peers = [];
-    for (const i of model.contacts.during(t)) {
-      if (model.contacts.a[i] === node) peers.push(model.contacts.b[i]);
-      else if (model.contacts.b[i] === node) peers.push(model.contacts.a[i]);
-    }
+    model.contacts.each(t, (a, b) => {
+      if (a === node) peers.push(b);
+      else if (b === node) peers.push(a);
+    });
     const stays = [];
     for (let i = model.stayOf[node]; i < model.stayOf[node + 1]; i++) stays.push(`${model.clock(model.stays.t[i])} to ${model.clock(model.stays.end[i])}`);
     const lately = [...done].filter(([, when]) => when <= t).sort((a, b) => b[1] - a[1]).slice(0, 5);

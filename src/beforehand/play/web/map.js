@@ -13,24 +13,29 @@ export function drawStreets(stage, g, colours) {
   g.restore();
 }
 
+/** A hand-over fades, in steps, until it is this strong. */
+export function strengthOf(way, t) {
+  return Math.max(0.16, Math.round((0.6 - (t - way.t) / 1.2e6) * 25) / 25);
+}
+
 /** Where it was handed on: the way of the message over the map. */
 export function drawHandovers(stage, g, colours, t) {
   const { spread } = stage.app;
   if (spread.deadline <= t) return;
-  g.strokeStyle = colours.has;
+  const { handovers } = stage.app;
+  g.strokeStyle = g.fillStyle = colours.has;
   g.lineWidth = 1.25;
-  for (const way of stage.app.handovers) {
-    if (way.t > t) break;
-    g.globalAlpha = Math.max(0.16, 0.6 - (t - way.t) / 1.2e6);
-    const x = stage.left + way.bx * stage.scale, y = stage.top - way.by * stage.scale;
+  // They come in the order of time, so those of one strength follow each other: one path for them.
+  for (let at = 0; at < handovers.length && handovers[at].t <= t;) {
+    const strength = (g.globalAlpha = strengthOf(handovers[at], t));
     g.beginPath();
-    g.moveTo(stage.left + way.ax * stage.scale, stage.top - way.ay * stage.scale);
-    g.lineTo(x, y);
+    for (; at < handovers.length && handovers[at].t <= t && strengthOf(handovers[at], t) === strength; at++) {
+      const way = handovers[at], x = stage.left + way.bx * stage.scale, y = stage.top - way.by * stage.scale;
+      g.moveTo(stage.left + way.ax * stage.scale, stage.top - way.ay * stage.scale);
+      g.lineTo(x, y);
+      g.fillRect(x - 1.6, y - 1.6, 3.2, 3.2);
+    }
     g.stroke();
-    g.beginPath();
-    g.arc(x, y, 1.8, 0, 7);
-    g.fillStyle = colours.has;
-    g.fill();
   }
   g.globalAlpha = 1;
 }

@@ -1,13 +1,14 @@
 // The run: columns, the orders in which they are looked up, and every question of the views. No DOM.
 
+import { contactsOf } from "./contacts.js";
 import { NEVER, countOf, grouped, intervals, lastUpTo, offsets, ownerOf, ranks, sortedByTime } from "./orders.js";
 
 /** The kinds of violations, as the verifier numbers them; a run of another kind has its own. */
 const WRONG_WORDS = ["late", "twice", "unknown"];
 export const LOST_WORDS = ["expired undelivered", "dropped"];
-/** How a message was released; see `play/encode.py`. */
-/** Times of points are stored in steps of this length; see `play/encode.py`. */
+/** Times of points are stored in steps of this length; see `play/places.py`. */
 const POINT_MS = 100;
+/** How a message was released; see `play/encode.py`. */
 const RELEASED_NEVER = 0, AT_ONCE = 1, LATER = 2, AGAIN = 3, WITH = 4;
 /** Stands for the sender of a delivery that has no reception in the log. */
 export const NO_RECEPTION = -2;
@@ -49,9 +50,9 @@ export class Model {
     this._readChains(c);
     this.lost = { t: c["lost.t"], node: c["lost.node"], message: c["lost.message"], kind: c["lost.kind"] };
     this.stays = intervals(c["stay.t"], c["stay.length"], this.length, { node: c["stay.node"], crashed: c["stay.crashed"] });
-    this.contacts = intervals(c["contact.t"], c["contact.length"], this.length, { a: c["contact.a"], b: c["contact.b"] });
     this.stayOf = offsets(countOf(c["stay.node"], this.nodes));
     if (this.plane) this._readPoints(c);
+    this.contacts = contactsOf(this, c);
   }
 
   _readPast(c) {

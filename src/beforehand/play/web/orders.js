@@ -70,15 +70,20 @@ export function intervals(t, lengths, total, more) {
   for (let i = 0; i < t.length; i++) end[i] = t[i] + lengths[i];
   const width = Math.max(1, Math.ceil((total + 1) / BUCKETS)), counts = new Int32Array(BUCKETS + 1);
   /** @param {(bucket: number, i: number) => void} visit */
-  const each = (visit) => {
+  const everywhere = (visit) => {
     for (let i = 0; i < t.length; i++)
       for (let b = Math.floor(t[i] / width), last = Math.min(BUCKETS, Math.floor(end[i] / width)); b <= last; b++) visit(b, i);
   };
-  each((b) => counts[b]++);
+  everywhere((b) => counts[b]++);
   const at = offsets(counts), fill = at.slice(), list = new Int32Array(at[BUCKETS + 1]);
-  each((b, i) => (list[fill[b]++] = i));
+  everywhere((b, i) => (list[fill[b]++] = i));
   return {
     ...more, t, end,
+    /** @param {number} now @param {(i: number) => void} visit */
+    each(now, visit) {
+      const b = Math.min(BUCKETS, Math.max(0, Math.floor(now / width)));
+      for (let i = at[b]; i < at[b + 1]; i++) if (t[list[i]] <= now && now < end[list[i]]) visit(list[i]);
+    },
     /** @param {number} now */
     *during(now) {
       const b = Math.min(BUCKETS, Math.max(0, Math.floor(now / width)));

@@ -15,12 +15,8 @@ export function arrangeRows(view) {
     const others = model.nodes <= ALL_ROWS_MAX ? all.filter((n) => spread.came[n] === NEVER).sort(byName) : [];
     view.rows = [...reached, ...others];
   } else if (app.state.node >= 0 && model.nodes > ALL_ROWS_MAX && !spread) {
-    const node = app.state.node, met = new Map([[node, -1]]), { contacts } = model;
-    for (let i = 0; i < contacts.t.length; i++) {
-      const peer = contacts.a[i] === node ? contacts.b[i] : contacts.b[i] === node ? contacts.a[i] : -1;
-      if (peer >= 0 && !met.has(peer)) met.set(peer, contacts.t[i]);
-    }
-    view.rows = [...met.keys()].sort((a, b) => met.get(a) - met.get(b));
+    const node = app.state.node, met = model.contacts.met(node);
+    view.rows = [node, ...[...met.keys()].sort((a, b) => met.get(a) - met.get(b))];
   } else view.rows = all.sort(order === "name" ? byName : byComing);
   view.rowAt.fill(-1e6);
   view.rows.forEach((node, at) => (view.rowAt[node] = at));

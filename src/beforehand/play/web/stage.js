@@ -1,12 +1,14 @@
 // The plane (or, without places, the circle): who is where, who meets whom, and how far a message has come.
 
 import { brief } from "./dom.js";
+import { Crowd } from "./crowd.js";
 import { drawRing, seatLabel, seatsOf } from "./circle.js";
 import { KIND } from "./kind.js";
 import { drawHandovers, drawRange, drawRuler, drawStreets, streetsOf } from "./map.js";
 import { makeMovable } from "./movable.js";
 import { FONT, Surface, tag } from "./paint.js";
 import { sign } from "./signs.js";
+import { BUSY, GONE, HAS, NONE, ORIGIN, STATES, WAITS, WRONG, orderByState, pairKey } from "./states.js";
 
 const LABELS_ALL_MAX = 26;
 const MANY = 400;
@@ -22,6 +24,10 @@ export class Stage {
     this.x = new Float32Array(model.nodes);
     this.y = new Float32Array(model.nodes);
     this.there = [];
+    /** The nodes that are there by state, and the state of each, as an index into STATES. */
+    this.order = new Int32Array(model.nodes);
+    this.rank = new Uint8Array(model.nodes);
+    this.crowd = new Crowd();
     this.hovered = -1;
     this.isMoved = false;
     this.streets = model.plane ? streetsOf(model) : null;
@@ -119,13 +125,14 @@ export class Stage {
     }
   }
 
+  /** An index into STATES. */
   stateOf(node, t) {
     const { spread, wrongNodes } = this.app;
-    if (!spread) return this.busy?.has(node) ? "busy" : "none";
-    if (wrongNodes?.get(node) <= t) return "wrong";
-    if (spread.deadline <= t && spread.came[node] <= t) return "gone";
-    if (spread.done[node] <= t) return node === this.model.origin[spread.message] ? "origin" : "has";
-    return spread.came[node] <= t ? "waits" : "none";
+    if (!spread) return this.busy?.has(node) ? BUSY : NONE;
+    if (wrongNodes?.get(node) <= t) return WRONG;
+    if (spread.deadline <= t && spread.came[node] <= t) return GONE;
+    if (spread.done[node] <= t) return node === this.model.origin[spread.message] ? ORIGIN : HAS;
+    return spread.came[node] <= t ? WAITS : NONE;
   }
 
   // ---- a picture ----
@@ -137,14 +144,17 @@ export class Stage {
     this.drawBase(colours);
     const glow = this.recent(t, speed);
     KIND.under?.(this, g, colours, t, glow);
-    this.drawContacts(g, colours, t, glow);
-    if (app.spread && !this.isCircle) drawHandovers(this, g, colours, t);
+    orderByState(this.there, (node) => this.stateOf(node, t), this.order, this.rank);
+    const count = this.there.length, size = count > MANY ? 3 : count > 150 ? 4 : 5.5;
+    const isCrowd = count > MANY && !this.isCircle && !KIND.sign;
+    if (isCrowd) this.crowd.draw(this, g, colours, t, glow, size);
+    else {
+      this.drawContacts(g, colours, t, glow);
+      if (app.spread && !this.isCircle) drawHandovers(this, g, colours, t);
+    }
     const chosen = app.state.node;
     for (const node of [this.hovered, chosen]) if (node >= 0 && !this.isCircle && this.there.includes(node)) drawRange(this, g, colours, node);
-    const size = this.there.length > 400 ? 3 : this.there.length > 150 ? 4 : 5.5;
-    const order = { none: 0, busy: 0, gone: 1, has: 2, waits: 3, origin: 4, wrong: 5 };
-    const shown = this.there.map((node) => [node, this.stateOf(node, t)]).sort((a, b) => order[a[1]] - order[b[1]]);
-    for (const [node, state] of shown) if (!KIND.sign?.(this, g, colours, node, state, size)) sign(g, colours, this.x[node], this.y[node], state, size);
+    if (!isCrowd) this.drawNodes(g, colours, size);
     if (chosen >= 0 && this.there.includes(chosen)) {
       g.beginPath();
       g.arc(this.x[chosen], this.y[chosen], size + 7, 0, 7);
@@ -154,7 +164,7 @@ export class Stage {
       g.stroke();
       g.setLineDash([]);
     }
-    this.drawLabels(g, colours, shown);
+    this.drawLabels(g, colours);
     KIND.over?.(this, g, colours, t);
     if (!this.isCircle) drawRuler(this, g, colours);
     if (!this.there.length) {
@@ -162,6 +172,14 @@ export class Stage {
       g.font = `450 14px ${FONT}`;
       g.textAlign = "center";
       g.fillText("No node is present at this time.", this.surface.width / 2, this.surface.height / 2);
+    }
+  }
+
+  drawNodes(g, colours, size) {
+    const { order, rank, x, y } = this;
+    for (let at = 0; at < this.there.length; at++) {
+      const node = order[at], state = STATES[rank[node]];
+      if (!KIND.sign?.(this, g, colours, node, state, size)) sign(g, colours, x[node], y[node], state, size);
     }
   }
 
@@ -222,11 +240,11 @@ export class Stage {
     g.lineWidth = isMany ? 1 : 1.25;
     // One path for all: 6,000 lines at 60 frames a second, without a graphics card.
     g.beginPath();
-    for (const i of contacts.during(t)) {
-      const a = contacts.a[i], b = contacts.b[i], much = glow.get(pairKey(a, b));
+    contacts.each(t, (a, b) => {
+      const much = glow.get(pairKey(a, b));
       if (much) bright.push([a, b, much]);
       if (!this.isOff(a, b)) this.line(g, a, b);
-    }
+    });
     g.stroke();
     for (const [a, b, much] of bright) {
       g.beginPath();
@@ -237,13 +255,15 @@ export class Stage {
     }
   }
 
-  drawLabels(g, colours, shown) {
-    const { names } = this.model, taken = new Set(), { node: chosen } = this.app.state;
-    const must = (node, state) => node === chosen || node === this.hovered || state === "origin" || state === "wrong";
+  drawLabels(g, colours) {
+    const { names } = this.model, taken = new Set(), { node: chosen } = this.app.state, { order, rank } = this;
+    const must = (node) => node === chosen || node === this.hovered || rank[node] >= ORIGIN;
     const isRoomy = this.isCircle ? this.there.length <= 130 : this.there.length <= LABELS_ALL_MAX || this.scale > this.home * 2.2;
-    const wanted = shown.filter(([node, state]) => must(node, state) || isRoomy).sort((a, b) => Number(must(b[0], b[1])) - Number(must(a[0], a[1])));
-    for (const [node, state] of wanted) {
-      const strong = must(node, state);
+    const wanted = [];
+    for (let at = 0; at < this.there.length; at++) if (isRoomy || must(order[at])) wanted.push(order[at]);
+    wanted.sort((a, b) => Number(must(b)) - Number(must(a)));
+    for (const node of wanted) {
+      const strong = must(node);
       if (this.isCircle) {
         seatLabel(this, g, colours, node, strong);
         continue;
@@ -256,5 +276,3 @@ export class Stage {
   }
 
 }
-
-export const pairKey = (a, b) => (a < b ? a * 1e6 + b : b * 1e6 + a);

@@ -190,3 +190,11 @@ function mark() {
 }
 addEventListener("scroll", mark, { passive: true });
 mark();
+
+// A preview loads once it is opened: a page that plays may have 25 MB.
+for (const preview of document.querySelectorAll(".preview")) {
+  preview.addEventListener("toggle", () => {
+    const frame = preview.querySelector("iframe");
+    frame.src ||= frame.dataset.src;
+  });
+}
