@@ -29,7 +29,12 @@ from beforehand.sim.contacts.plan import live_at_once
 from beforehand.sim.contacts.run import Spec, run_one
 from beforehand.sim.contacts.traffic import Event, Traffic, plan_traffic
 from beforehand.sim.contacts.twin import MESSAGES_MAX, Twin, Uncovered, refusal
-from tests.sim.contacts.engine_worlds import compare, compare_engines, expiring_world
+from tests.sim.contacts.engine_worlds import (
+    compare,
+    compare_engines,
+    draw_world,
+    expiring_world,
+)
 
 SECOND = 1_000_000
 PAIR = make_trace(["a", "b"], np.array([(0, 1, 0, 100 * SECOND)]))
@@ -54,6 +59,21 @@ def same(first, count, size=0.1):
 
 def test_the_twin_writes_the_log_of_the_cores_in_200_random_worlds():
     assert same(1, 200) > 50_000
+
+
+def kinds(trace, spec):
+    fixed = make_fixed(trace, spec, plan_traffic(trace, spec.traffic, spec.seed))
+    return [
+        (name, type(value), getattr(value, "dtype", None))
+        for name, value in fixed._asdict().items()
+    ]
+
+
+def test_the_constants_of_all_runs_have_the_types_that_are_compiled_beforehand():
+    """Numba compiles the world, for a minute, for each other type: `loss = 0` is an integer."""
+    compiled = kinds(PAIR, Spec("causal"))
+    for seed in range(40):
+        assert kinds(*draw_world(seed, size=0.1)) == compiled, f"seed {seed}"
 
 
 def test_without_room_to_spare_no_index_is_out_of_bounds():
