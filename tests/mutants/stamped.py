@@ -205,6 +205,13 @@ MUTANTS = [
         "test_an_answer_to_no_question_changes_nothing",
     ),
     (
+        "a refused message advances the horizon of pending ones",
+        "Stamped.screen",
+        "if welcome:",
+        "if True:",
+        "test_refused_message_does_not_expire_a_cause_without_releasing_its_effect",
+    ),
+    (
         "the verifier allows a delivery at the floor itself",
         "Floors._judge",
         "below = np.flatnonzero(~is_skip & (seq <= floors))",
