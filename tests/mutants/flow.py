@@ -23,11 +23,11 @@ MUTANTS = [
         "test_seeds_of_the_group_find_nothing",
     ),
     (
-        "I7: expired requests leave no room for offers",
-        "FlowControl.on_timer",
-        "self._touched.update({peer: None for peer, flow in self.flows.items() if flow.offers})",
-        "pass",
-        "test_requests_for_expired_messages_make_room_for_the_offers_of_their_peer",
+        "I1: requests for expired messages leave the window before their answer",
+        "Requests.forget_expired",
+        "        if expired:\n            self._sender.overtaken(peer, expired)\n",
+        "",
+        "test_requests_for_expired_messages_count_until_the_peer_answers_them",
     ),
     (
         "I3: offers that do not fit are forgotten",

@@ -117,8 +117,6 @@ class FlowControl(Sender):
     def on_timer(
         self, now_us: int, timer: Timer, links: Links, horizon_us: int, out: Outbox[Frame]
     ) -> None:
-        # Requests for expired messages were forgotten: the window may have room for offers.
-        self._touched.update({peer: None for peer, flow in self.flows.items() if flow.offers})
         if timer == DIGEST_TIMER:
             self._is_digest_armed = False
             for peer, flow in self.flows.items():
