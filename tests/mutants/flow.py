@@ -23,6 +23,13 @@ MUTANTS = [
         "test_seeds_of_the_group_find_nothing",
     ),
     (
+        "I1: requests for expired messages leave the window before their answer",
+        "Requests.forget_expired",
+        "self._sender.overtaken(peer, expired)",
+        "pass",
+        "test_requests_for_expired_messages_count_until_the_peer_answers_them",
+    ),
+    (
         "I3: offers that do not fit are forgotten",
         "FlowControl.request",
         "        flow.has_dropped_offers = True\n",

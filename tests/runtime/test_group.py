@@ -213,6 +213,7 @@ def test_a_payload_too_large_for_peers_is_refused(tmp_path, payload, problem):
         ({"lifetime": "31d"}, "too long a lifetime"),
         ({"lifetime": "20"}, "not a duration"),
         ({"lifetime": True}, "not a lifetime: `True`"),
+        ({"lifetime": 0}, "not a lifetime: `0`"),
         ({"name": 7}, "a name is text, and not int"),
         ({"listen": 7400}, "not an address: `7400`"),
         ({"peers": [("bob", 7400)]}, "not an address"),

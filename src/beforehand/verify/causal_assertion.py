@@ -33,7 +33,7 @@ def assert_causal(
     lines = [f"the log is {verdict.state}, not valid"]
     lines += [f"{name}: {state}: {reason}" for name, state, reason in verdict.reasons()]
     lines += islice(verdict.stories(), STORIES_MAX)
-    count = sum(sum(run.counts.values()) for run in verdict.runs)
+    count = sum(run.stories_count for run in verdict.runs)
     if count > STORIES_MAX:
         lines.append(f"and {count - STORIES_MAX:,} more violations")
     raise AssertionError("\n".join(lines))

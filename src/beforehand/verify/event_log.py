@@ -22,6 +22,7 @@ from beforehand.files import MANIFEST, compare, read_parquet, recorded_marks
 from beforehand.kernels.verify.causality import History
 from beforehand.kernels.verify.index import RepeatedBroadcast, index_log
 from beforehand.verify.about import about_run, read_about
+from beforehand.verify.floors import FloorBreaches, Floors
 
 NODE_FILES = f"*{NODE_SUFFIX}"
 """The log files that a real node writes, in parts: see `verify.node_logs`."""
@@ -58,6 +59,8 @@ class Log:
     """Reasons why the log may be incomplete."""
     impossible: int = 0
     """The number of deliveries that precede their own broadcast in every possible order."""
+    below_floor: FloorBreaches = field(default_factory=FloorBreaches)
+    """The deliveries at or below the floor of their node."""
     indexed: History | None = None
     """The history, if the reader of the log made it."""
 
@@ -276,7 +279,11 @@ def _log(run: str, table: pa.Table, where: str, about: About) -> Log:
     columns: dict[str, Any] = {name: table[name].to_numpy()[kept] for name in NUMBERS}
     steps = int(table["step"][-1].as_py()) + 1
     strange = int((columns["node"] != columns["origin"])[is_broadcast[kept]].sum())
-    doubts = tuple(doubts_of(about, steps, len(table), count_kinds(table["kind"]), strange))
+    kinds = count_kinds(table["kind"])
+    doubts = tuple(doubts_of(about, steps, len(table), kinds, strange))
+    floors = Floors()
+    if kinds["skip"]:
+        floors.add_table(table)
     return Log(
         run=run,
         **columns,
@@ -284,6 +291,7 @@ def _log(run: str, table: pa.Table, where: str, about: About) -> Log:
         where=where,
         about=about,
         doubts=doubts,
+        below_floor=floors.breaches(),
     )
 
 

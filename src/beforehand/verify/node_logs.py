@@ -36,6 +36,7 @@ from beforehand.verify.event_log import (
     joined,
     strange_kinds,
 )
+from beforehand.verify.floors import FloorBreaches, Floors
 
 NUMBERS = tuple(name for name in NODE_COLUMNS if name not in NODE_TEXTS)
 HINT = f"give the files that a node wrote, `{NODE_FILES}`, or a folder of them"
@@ -159,7 +160,19 @@ class Merge:
             about=msgspec.structs.replace(about, events=None, names=names),
             doubts=tuple(doubts),
             impossible=len(forced),
+            below_floor=self._below_floor(),
         )
+
+    def _below_floor(self) -> FloorBreaches:
+        """Return the deliveries at or below the floor of their node, within one incarnation."""
+        floors, kinds = Floors(), self.table["kind"]
+        if (is_skip := _is(kinds, "skip")).any():
+            rows = np.flatnonzero(is_skip | _is(kinds, "deliver"))
+            columns = {"step": self.step, "t_us": self._since_first(), "node": self.line}
+            columns |= {"origin": self.origins(self.table["origin"])[1]}
+            columns |= {"seq": self.table["seq"].to_numpy()}
+            floors.add(is_skip[rows], {name: values[rows] for name, values in columns.items()})
+        return floors.breaches()
 
     def _drop_copies(self) -> None:
         """Drop repeated rows, as from a copied file; raise InputError if two copies differ."""

@@ -12,6 +12,7 @@ from beforehand.errors import InputError
 from beforehand.events import About
 from beforehand.kernels.verify.causality import History
 from beforehand.verify.event_log import Log
+from beforehand.verify.floors import FloorBreaches
 from beforehand.verify.stream import StoredColumn, groups_of, read_streamed, stored_log
 
 FACTS, STARTS = ".facts.json", ".starts.npy"
@@ -24,6 +25,7 @@ class Facts(msgspec.Struct):
     run: str
     about: About
     doubts: tuple[str, ...]
+    below_floor: FloorBreaches
 
 
 def write_index(file: Path, folder: Path) -> bool:
@@ -37,7 +39,8 @@ def write_index(file: Path, folder: Path) -> bool:
     for name, values in log.history()._asdict().items():
         np.save(folder / f".{name}.npy", values)
     np.save(folder / STARTS, step.groups.starts)
-    (folder / FACTS).write_bytes(msgspec.json.encode(Facts(log.run, log.about, log.doubts)))
+    facts = Facts(log.run, log.about, log.doubts, log.below_floor)
+    (folder / FACTS).write_bytes(msgspec.json.encode(facts))
     return True
 
 
@@ -52,4 +55,4 @@ def open_index(file: Path, folder: Path) -> Log:
     groups.starts = np.load(folder / STARTS)
     facts = msgspec.json.decode((folder / FACTS).read_bytes(), type=Facts)
     history = History(*map(np.asarray, mapped))
-    return stored_log(groups, history, facts.run, facts.about, facts.doubts)
+    return stored_log(groups, history, facts.run, facts.about, facts.doubts, facts.below_floor)

@@ -36,6 +36,7 @@ from beforehand.verify.event_log import (
     joined,
     repeated,
 )
+from beforehand.verify.floors import FloorBreaches, Floors
 
 ROWS_MIN = 4_000_000
 """Logs of fewer rows are read at once: that is simpler, and allows any order of rows."""
@@ -154,6 +155,7 @@ class _Named:
     senders: list[Ints] = field(default_factory=list)
     origins: list[Ints] = field(default_factory=list)
     seqs: list[Ints] = field(default_factory=list)
+    floors: Floors = field(default_factory=Floors)
 
     def add(self, table: pa.Table) -> int:
         """Add rows; return how many of them are broadcasts or deliveries."""
@@ -164,7 +166,10 @@ class _Named:
             return 0
         self.steps = int(step[-1]) + 1
         self.rows += len(table)
-        self.kinds += count_kinds(table["kind"])
+        kinds = count_kinds(table["kind"])
+        self.kinds += kinds
+        if kinds["skip"] or self.floors.is_any:
+            self.floors.add_table(table)
         is_broadcast, kept = broadcasts_and_deliveries(table["kind"])
         node, origin, seq = (table[name].to_numpy() for name in ("node", "origin", "seq"))
         self.nodes.add(node[kept])
@@ -210,11 +215,16 @@ def read_streamed(paths: Sequence[Path], where: str, *, rows_min: int | None = N
     about = about_run(run, abouts)
     doubts = doubts_of(about, named.steps, named.rows, named.kinds, named.strange)
     history = _history(groups, named, run)
-    return stored_log(groups, history, run, about, tuple(doubts))
+    return stored_log(groups, history, run, about, tuple(doubts), named.floors.breaches())
 
 
 def stored_log(
-    groups: Groups, history: History, run: str, about: About, doubts: tuple[str, ...]
+    groups: Groups,
+    history: History,
+    run: str,
+    about: About,
+    doubts: tuple[str, ...],
+    below_floor: FloorBreaches,
 ) -> Log:
     """Return a log whose columns stay in its files."""
     column: Any = partial(StoredColumn, groups)
@@ -229,6 +239,7 @@ def stored_log(
         where=groups.where,
         about=about,
         doubts=doubts,
+        below_floor=below_floor,
         indexed=history,
     )
 

@@ -32,6 +32,7 @@ from beforehand.promises import DEFAULT_PROMISE, PROMISES
 from beforehand.units import format_duration
 from beforehand.verify.event_log import READ_COLUMNS, STDIN, Log, logs_of, read_logs
 from beforehand.verify.find import find_logs
+from beforehand.verify.floors import BelowFloor
 from beforehand.verify.foreign import entry as foreign
 from beforehand.verify.foreign.judge import LogVerdict, judge_reading
 from beforehand.verify.node_logs import are_of_nodes, read_node_logs
@@ -84,6 +85,13 @@ class RunVerdict:
             if kind == LATE and message not in spreads:
                 spreads = {message: spread_of(self.history, message)}  # caches one message only
             yield _describe(self.log, self.history, row, int(kind), spreads.get(message))
+        for found in self.log.below_floor.shown:
+            yield _describe_below(self.log, found)
+
+    @property
+    def stories_count(self) -> int:
+        """Return how many violations there are, allowed ones included."""
+        return sum(self.counts.values()) + self.log.below_floor.count
 
 
 @dataclass(frozen=True)
@@ -203,7 +211,9 @@ def judge(
     violations = find_violations(history, threads=processors(), on_done=on_done)
     counts = count_kinds(violations)
     deliveries = len(history.node) - len(history.broadcast_rows)
-    state, reason = state_of(counts, deliveries, log.doubts, held_to, log.impossible)
+    state, reason = state_of(
+        counts, deliveries, log.doubts, held_to, log.impossible, log.below_floor.count
+    )
     return RunVerdict(
         log.run,
         state,
@@ -235,15 +245,22 @@ def state_of(
     doubts: Sequence[str],
     promise: str,
     impossible: int = 0,
+    below_floor: int = 0,
 ) -> tuple[State, str]:
     """Return the verdict, and why it is unknown, or valid despite late deliveries.
 
     A late or repeated delivery is a violation whatever else happened. If there are doubts about the
     log, an unknown broadcast may be among the missing events, and so may a violation. A delivery
-    that is impossible in every order makes the log invalid, whatever is missing.
+    that is impossible in every order makes the log invalid, whatever is missing. So does a delivery
+    at or below the floor of its node.
     """
+    proven = []
     if impossible:
-        return "invalid", f"{impossible:,} deliveries before their broadcasts, in whatever order"
+        proven.append(f"{impossible:,} deliveries before their broadcasts, in whatever order")
+    if below_floor:
+        proven.append(f"{below_floor:,} deliveries at or below the floor of their node")
+    if proven:
+        return "invalid", "; ".join(proven)
     if promise not in PROMISES:
         doubts = [*doubts, f"it promises `{promise}`, which this version cannot judge"]
     broken_by = PROMISES[promise].broken_by if promise in PROMISES else ()
@@ -276,11 +293,27 @@ def _describe(log: Log, history: History, row: int, kind: int, spread: Spread | 
     return "\n".join([f"run {visible(log.run)}: {head}", *(_line(log, at) for at in rows)])
 
 
+def _describe_below(log: Log, found: BelowFloor) -> str:
+    node, skip = log.name(found.node), found.skip
+    message = f"{log.name(found.origin)}:{found.seq}"
+    head = f"node {node} delivered {message}, which is not above its floor of {skip.floor}"
+    return "\n".join(
+        [
+            f"run {visible(log.run)}: {head}",
+            _event(skip.step, skip.t_us, f"node {node} skips up to {skip.floor}"),
+            _event(found.step, found.t_us, f"node {node} delivers {message}"),
+        ]
+    )
+
+
 def _line(log: Log, row: int) -> str:
     verb = "broadcasts" if log.is_broadcast[row] else "delivers"
-    time = format_duration(int(log.t_us[row]))
     node, message = log.name(log.node[row]), _message(log, row)
-    return f"  step {log.step[row]:>8}  at {time:>8}  node {node} {verb} {message}"
+    return _event(int(log.step[row]), int(log.t_us[row]), f"node {node} {verb} {message}")
+
+
+def _event(step: int, t_us: int, what: str) -> str:
+    return f"  step {step:>8}  at {format_duration(t_us):>8}  {what}"
 
 
 def _message(log: Log, row: int) -> str:

@@ -23,7 +23,7 @@ from beforehand.protocols.orders.unordered import Unordered
 
 SECOND_US = 1_000_000
 SEEDS = 200
-SEEDS_MAX = 400
+SEEDS_MAX = 600
 """The number of seeds for families in which a rare situation was not yet seen twice."""
 
 

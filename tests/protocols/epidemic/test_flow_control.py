@@ -352,6 +352,19 @@ def test_a_peer_that_owes_messages_and_sends_nothing_is_cut_off():
     assert ann.cuts == [("bob", "stalled")], "what nobody asked for is no progress"
 
 
+def test_requests_for_expired_messages_count_until_the_peer_answers_them():
+    """They wait in the peer's queue, and with more than a window of requests it cuts the link."""
+    ann = Node()
+    ann.link()
+    soon, later = ids("dave", 1, 2, 3, 4), ids("dave", 50 * SECOND_US)
+    assert ann.give("on_message", "bob", Announce(0, soon | later)) == [Request(0, soon)]
+    ann.now_us = LATER_US + SECOND_US
+    assert ann.give("on_timer", STALL_TIMER) == []
+    more = ids("dave", 60 * SECOND_US)
+    assert ann.give("on_message", "bob", Announce(0, more)) == []
+    assert ann.give("on_message", "bob", Data((), soon)) == [Request(0, later | more)]
+
+
 def test_requests_to_a_disconnected_peer_are_repeated_to_another():
     ann = Node()
     ann.link("bob")

@@ -458,3 +458,13 @@ def test_forgotten_digests_of_live_messages_are_those_of_the_smallest_stamps(sta
     assert node.explain(said[-1].id).state == "delivered"
     assert node.explain(said[0].id).state == "unknown"
     assert node.has_settled(said[0].id)
+
+
+def test_refused_message_does_not_expire_a_cause_without_releasing_its_effect(stage):
+    cause = stage.say(0, 0, lifetime_s=30)
+    effect = stage.say(0, 1, lifetime_s=60)
+    stage.hear(1, effect, at_s=2)
+    # The clock was set forward; the timer, which is a delay, has not fired yet.
+    assert not list(stage.nodes[1].screen(40 * SECOND, [cause]))
+    status = stage.nodes[1].explain(effect.id)
+    assert (status.state, status.missing) == ("waiting", (cause.id,))

@@ -97,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
     if args.junit is not None:
         write_junit(verdict, str(args.events), args.junit)
     stories = list(islice(verdict.stories(), STORIES_MAX)) if args.explain else []
-    hidden = sum(sum(run.counts.values()) for run in verdict.runs) - len(stories)
+    hidden = sum(run.stories_count for run in verdict.runs) - len(stories)
     if args.diagram is not None:
         _write_diagram(args, verdict)
     if args.json:

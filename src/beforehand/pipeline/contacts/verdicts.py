@@ -91,6 +91,8 @@ class Judged(msgspec.Struct, frozen=True):
     """The number of violations by kind."""
     doubts: tuple[str, ...]
     promise: str
+    below_floor: int
+    """The number of deliveries at or below the floor of their node, of the whole log."""
 
 
 def verify_block(block: Block) -> Judged:
@@ -104,7 +106,7 @@ def verify_block(block: Block) -> Judged:
     path = block.verdict.file(f"violations-{block.low}.parquet")
     write_table(path, _violation_table(log, history, violations))
     promise = log.about.promise or DEFAULT_PROMISE
-    return Judged(count_kinds(violations), log.doubts, promise)
+    return Judged(count_kinds(violations), log.doubts, promise, log.below_floor.count)
 
 
 def verify_run(job: Job) -> Made | None:
@@ -120,8 +122,9 @@ def join_blocks(job: Job, answers: Sequence[Any]) -> Made:
         shutil.rmtree(index)
     judged = msgspec.convert(answers, list[Judged])
     counts = {kind: sum(found.counts[kind] for found in judged) for kind in KINDS}
-    doubts, promise = judged[0].doubts, judged[0].promise  # all blocks read the same log
-    state, reason = state_of(counts, events.facts(RunFacts).deliveries, doubts, promise)
+    same = judged[0]  # all blocks read the same log
+    deliveries, promise = events.facts(RunFacts).deliveries, same.promise
+    state, reason = state_of(counts, deliveries, same.doubts, promise, below_floor=same.below_floor)
     return Made(sum(counts.values()), VerdictFacts(state, reason, promise, counts))
 
 

@@ -51,8 +51,8 @@ class LinkFlow(msgspec.Struct):
     has_dropped_offers: bool = False
     """Whether offers were dropped, so that the node has to send its version vector again."""
     overtaken: set[MessageId] = set()
-    """Messages requested from the peer that arrived another way before its answer. They count
-    against the request window until the peer answers, because they wait in the peer's `serve`."""
+    """Messages requested from the peer that arrived another way before its answer, or expired. They
+    count against the request window until the peer answers, because they wait in its `serve`."""
     serve: deque[MessageId] = msgspec.field(default_factory=deque)
     """Messages that the peer requested and that were not sent yet."""
     pushes: deque[tuple[int, int, Push]] = msgspec.field(default_factory=deque)

@@ -45,13 +45,17 @@ class Requests:
         self._request_offered(now_us, rest, out)
 
     def forget_expired(self, horizon_us: int) -> None:
-        """Forget requests for expired messages: no answer can be used any more."""
+        """Forget requests for expired messages: no answer can be used any more. They count against
+        the request window until they are answered, because they wait at the peer."""
         if self._order.expires:
             floor = self._order.id_floor(horizon_us)
-            for link in self._links.values():
-                for id in [id for id in link.requested if id[1] <= floor]:
+            for peer, link in self._links.items():
+                expired = [id for id in link.requested if id[1] <= floor]
+                for id in expired:
                     link.requested.discard(id)
                     del self._requested_from[id]
+                if expired:
+                    self._sender.overtaken(peer, expired)
 
     def arm_early(self, out: Outbox[Any]) -> None:
         due_us = self._order.next_early_us()

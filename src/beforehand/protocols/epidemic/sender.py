@@ -137,7 +137,8 @@ class Sender(ABC):
         """Note that this peer has answered a request."""
 
     def overtaken(self, peer: NodeId, ids: Iterable[MessageId]) -> None:  # noqa: B027
-        """Note messages requested from this peer that arrived another way before its answer."""
+        """Note messages requested from this peer that came another way before its answer, or
+        expired."""
 
     def ask(self, peer: NodeId, ids: Collection[MessageId], out: Outbox[Frame]) -> None:
         """Ask the peer for causes that it has not announced."""

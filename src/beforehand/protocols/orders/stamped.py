@@ -175,10 +175,13 @@ class Stamped(Order):
         self._arm(out)
 
     def screen(self, now_us: int, messages: Sequence[Message]) -> Sequence[Message]:
-        self._horizon_us = max(self._horizon_us, now_us)
         for message in messages if self.early else ():
             self.early.pop(message.id, None)
-        return [message for message in messages if self._is_welcome(message)]
+        horizon_us = max(self._horizon_us, now_us)
+        welcome = [message for message in messages if self._is_welcome(message, horizon_us)]
+        if welcome:
+            self._horizon_us = horizon_us  # else `on_receive`, which releases messages, may not run
+        return welcome
 
     def take_early(self, now_us: int) -> list[MessageId]:
         horizon_us = max(now_us, self._horizon_us)
@@ -261,15 +264,15 @@ class Stamped(Order):
 
     # ---- internals ------------------------------------------------------------------------------
 
-    def _is_welcome(self, message: Message) -> bool:
+    def _is_welcome(self, message: Message, horizon_us: int) -> bool:
         """Return whether the node accepts the message; if not, count the reason."""
         if not isinstance(message, StampedMessage) or not self._is_valid(message):
             self.counters.refused += 1
-        elif message.deadline <= self._horizon_us:
+        elif message.deadline <= horizon_us:
             self.counters.stale += 1
         elif message.id[1] <= self._waiting.floor:
             self.counters.missed += 1
-        elif message.id[1] > self._horizon_us + 2 * self._skew_us:
+        elif message.id[1] > horizon_us + 2 * self._skew_us:
             self._note_early(message.id, message.id[1])
         else:
             return True
@@ -323,8 +326,7 @@ class Stamped(Order):
             until[writer] = max(until.get(writer, LONG_AGO), message.deadline)
         if self.durable:
             writers = dict.fromkeys([message.id[0] for message in messages])
-            rows = [(writer, (waiting.settled[writer], until[writer])) for writer in writers]
-            out.saves += [("settled", writer, row) for writer, row in rows]
+            out.saves += [("settled", w, (waiting.settled[w], until[w])) for w in writers]
             out.saves += [("digest", m.id, waiting.digests[m.id]) for m in messages]
         shown = [message for message in messages if not message.is_merge]
         out.deliveries += shown

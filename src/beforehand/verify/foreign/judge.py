@@ -63,6 +63,11 @@ class LogVerdict:
     broadcasts: int
     deliveries: int
 
+    @property
+    def stories_count(self) -> int:
+        """Return how many violations there are, allowed ones included."""
+        return sum(self.counts.values())
+
     def stories(self) -> Iterator[str]:
         """Yield for each violation the events that prove it, with their files and lines."""
         for finding in self.findings:
