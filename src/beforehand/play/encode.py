@@ -79,9 +79,7 @@ def encode(run: Run) -> tuple[dict[str, Any], bytes]:
         places.add(pack, len(run.names))
         if run.background:
             places.add_map(pack, run.background)
-    notes = list(run.notes)
-    if are_near:
-        notes.append(NEAR_NOTE)
+    notes = [*run.notes, NEAR_NOTE] if are_near else list(run.notes)
     if lost_causes:
         notes.append(f"{lost_causes:,} named causes are of messages that the page does not have")
     extra = None if run.details is None else run.details.encode(pack, clock, messages)
