@@ -78,7 +78,7 @@ def test_ways_of_openstreetmap_are_projected_around_the_centre(walk, tmp_path):
         ("LINESTRING (9000 9000, 9100 9000)", "the map covers x, y 9000..9100, 9000..9000 m"),
     ],
 )
-def test_what_is_no_map_of_the_run_is_refused(walk, tmp_path, text, problem):
+def test_a_file_that_is_no_map_of_the_run_is_refused(walk, tmp_path, text, problem):
     path = tmp_path / "streets.wkt"
     path.write_text(text)
     with pytest.raises(InputError, match=re.escape(problem)):

@@ -76,9 +76,7 @@ def encode(run: Run) -> tuple[dict[str, Any], bytes]:
     are_near = places is not None and _are_near(run, clock, places)
     _add_contacts(pack, None if are_near else run.contacts, clock)
     if places is not None:
-        places.add(pack, len(run.names))
-        if run.background:
-            places.add_map(pack, run.background)
+        places.add(pack, len(run.names), run.background)
     notes = list(run.notes)
     if are_near:
         notes.append(NEAR_NOTE)
