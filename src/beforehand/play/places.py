@@ -33,14 +33,17 @@ class Places:
     gap: Ints
     plane: dict[str, float]
 
-    def add(self, pack: Pack, nodes: int) -> None:
+    def add(self, pack: Pack, nodes: int, lines: Sequence[NDArray[np.float64]]) -> None:
+        """Add the points, and the lines of a map below them."""
         pack.add("node.points", np.bincount(self.node, minlength=nodes))
         pack.add("point.t", self.t, delta=True)
         pack.add("point.x", self.x, delta=True)
         pack.add("point.y", self.y, delta=True)
         pack.add("point.gap", self.gap)
+        if lines:
+            self._add_map(pack, lines)
 
-    def add_map(self, pack: Pack, lines: Sequence[NDArray[np.float64]]) -> None:
+    def _add_map(self, pack: Pack, lines: Sequence[NDArray[np.float64]]) -> None:
         """Add the lines of a map, in the steps of the plane."""
         points, plane = np.concatenate(lines), self.plane
         pack.add("map.points", [len(line) for line in lines])
