@@ -76,17 +76,8 @@ def encode(run: Run) -> tuple[dict[str, Any], bytes]:
     are_near = places is not None and _are_near(run, clock, places)
     _add_contacts(pack, None if are_near else run.contacts, clock)
     if places is not None:
-<<<<<<< HEAD
-        places.add(pack, len(run.names))
-        if run.background:
-            places.add_map(pack, run.background)
-    notes = [*run.notes, NEAR_NOTE] if are_near else list(run.notes)
-=======
         places.add(pack, len(run.names), run.background)
-    notes = list(run.notes)
-    if are_near:
-        notes.append(NEAR_NOTE)
->>>>>>> picture
+    notes = [*run.notes, NEAR_NOTE] if are_near else list(run.notes)
     if lost_causes:
         notes.append(f"{lost_causes:,} named causes are of messages that the page does not have")
     extra = None if run.details is None else run.details.encode(pack, clock, messages)
