@@ -276,10 +276,10 @@ MUTANTS = [
         "test_the_compiled_run_gives_the_deliveries_of_the_cores",
     ),
     (
-        "a copy in the inbox of a process is in two lists",
+        "an inbox of a process keeps its first and its last copy only",
         "drift:_keep",
-        "    state.following[copy] = -1\n",
-        "",
+        "state.following[state.inbox[process, 1]] = copy",
+        "state.following[state.inbox[process, 0]] = copy",
         "test_the_compiled_run_gives_the_deliveries_of_the_cores",
     ),
 ]
