@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from beforehand.errors import InputError
-from beforehand.scenario.settings import FLAGS, NETWORK, TRAFFIC, parse_flag, with_settings
+from beforehand.scenario.settings import FLAGS, NETWORK, TRAFFIC, flag_of, parse_flag, with_settings
 from beforehand.sim.contacts.run import Spec
 
 EVERY = TRAFFIC | NETWORK
@@ -55,6 +55,7 @@ def test_a_flag_is_read_like_the_key_and_a_bare_number_has_its_unit(name, writte
 
 @pytest.mark.parametrize("name", FLAGS)
 def test_an_error_names_the_wrong_flag(name):
+    wrong = "200%" if name == "sources" else "-nonsense"  # any text is the name of some node
     with pytest.raises(InputError) as refused:
-        parse_flag(name, "-nonsense")
-    assert refused.value.where == f"--{name}"
+        parse_flag(name, wrong)
+    assert refused.value.where == f"--{flag_of(name)}"

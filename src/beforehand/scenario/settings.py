@@ -101,6 +101,7 @@ NETWORK: dict[str, Setting] = {
     "frame_messages": Setting("layer.frame_messages_max", values.whole(1)),
     "push": Setting("layer.push", values.switch),
     "digest_after": Setting("layer.digest_after", values.whole(0)),
+    "patience": Setting("layer.patience_us", values.positive_duration),
     "skew": Setting("clocks.skew_us", values.duration, "TIME", "largest difference of two clocks"),
 }
 FLAGS = {name: s for name, s in (TRAFFIC | NETWORK).items() if s.flag}

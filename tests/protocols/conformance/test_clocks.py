@@ -168,12 +168,12 @@ def test_unanswered_frames_are_repeated_by_a_timer_however_far_the_clock_fell(su
     for case in _repeating(subject):
         core: Any = subject.make_core(case, 0)
         retry_us, now_us = options_of(case).retry_us, 2 * ANY_US
-        lifetime_us = case.lifetimes_us[0]
+        lifetime_us, still_alive_us = case.lifetimes_us[0], now_us + retry_us + SECOND
         give(core, "on_broadcast", now_us, b"", *(() if lifetime_us is None else (lifetime_us,)))
         outs = [
             give(core, "on_link", now_us, 1, True),
             give(core, "on_timer", now_us, ANNOUNCE_TIMER),
-            give(core, "on_message", now_us, 1, Announce(1, frozenset({(1, now_us + SECOND)}))),
+            give(core, "on_message", now_us, 1, Announce(1, frozenset({(1, still_alive_us)}))),
         ]
         said = {(type(frame), frame.ids) for out in outs for _, frame in out.sends}
         assert {kind for kind, _ in said} == {Announce, Request}

@@ -76,9 +76,10 @@ def test_messages_that_expire_undelivered_are_counted():
 
 def test_bounded_caches_give_the_figures_of_the_whole_log():
     """A message that is received again needs more than the running figures remember."""
-    layer, again = Options(announce_us=100_000, capacity=3), 0
+    again = 0
     for seed in range(3030, 3042):
         trace, spec = draw_world(seed, size=0.1)
+        layer = Options(announce_us=100_000, capacity=3, retry_us=spec.layer.retry_us)
         spec = msgspec.structs.replace(spec, layer=layer)
         cores, whole = written(trace, spec, "cores")
         twin, streamed = written(trace, spec, "twin")
