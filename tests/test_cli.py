@@ -69,7 +69,10 @@ def test_late_deliveries_of_a_protocol_without_order_exit_0(meetings, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--protocol", "gossip"], "one of `causal`, `delta`, `stamped`, `vector`, `plausible`, `none`"),
+        (
+            ["--protocol", "gossip"],
+            "one of `causal`, `delta`, `stamped`, `vector`, `plausible`, `none`",
+        ),
         (["--protocol", "delta"], "`delta` needs a lifetime"),
         (["--protocol", "delta", "--lifetime", "0s"], "must be longer than zero"),
         (["--protocol", "delta", "--lifetime", "20"], "write a number and a unit"),
