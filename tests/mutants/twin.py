@@ -13,7 +13,7 @@ MUTANTS = [
         "kernels.epidemic.nodes:_note_order",
         "s.counts[IS_UNSORTED] = is_before or is_twin",
         "pass",
-        "test_a_run_whose_deadlines_do_not_grow_with_the_broadcasts_is_played",
+        "test_frames_have_their_ids_in_the_order_of_deadlines_and_not_of_broadcasts",
     ),
     (
         "the memory for frames to many peers is not reserved",
