@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Literal
 
-from beforehand.protocols.epidemic import cache, peer, version_vector
+from beforehand.protocols.epidemic import cache, peer, shares, version_vector
 from beforehand.protocols.orders import order, pending, stamped, stamped_draft, stamped_message
 from beforehand.protocols.vcube import retention
 
@@ -32,6 +32,7 @@ LOW: dict[tuple[ModuleType, str], int] = {
     (cache, "EVICTED_MAX"): 4,
     (version_vector, "STALE_MIN"): 2,
     (peer, "KNOWN_TO_PEER_MIN"): 2,
+    (shares, "MEMBERS_MAX"): 2,
     (pending, "DEADLINES_MIN"): 1,
     (pending, "SEQS_MIN"): 1,
     (stamped, "DIGESTS_MAX"): 3,
