@@ -275,11 +275,4 @@ MUTANTS = [
         "        if False:\n",
         "test_the_compiled_run_gives_the_deliveries_of_the_cores",
     ),
-    (
-        "an inbox of a process keeps its first and its last copy only",
-        "drift:_keep",
-        "state.following[state.inbox[process, 1]] = copy",
-        "state.following[state.inbox[process, 0]] = copy",
-        "test_the_compiled_run_gives_the_deliveries_of_the_cores",
-    ),
 ]
