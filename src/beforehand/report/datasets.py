@@ -21,6 +21,12 @@ from beforehand.files import SCENARIO_FILE, read_text, unreadable
 STATISTICS = ("min", "max", "avg", "stdev")
 DELAYS = ("delay", "delivered_delay", "latency", "age")
 
+CELLS_RUN = (
+    *("run", "reading", "experiment", "system", "seed", "stations", "hosts"),
+    *("rate_per_s", "mac"),
+)
+"""The columns that name a run of cells, in each of its datasets."""
+
 COLUMNS: dict[str, tuple[str, ...]] = {
     "runs": (
         *("run", "protocol", "lifetime_us", "point", "seed", "nodes", "contacts"),
@@ -68,17 +74,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         *("nodes", "seed", "system", "payload_bytes", "histogram", "value", "count"),
     ),
     "cells_runs": (
-        *(
-            "run",
-            "reading",
-            "experiment",
-            "system",
-            "seed",
-            "stations",
-            "hosts",
-            "rate_per_s",
-            "mac",
-        ),
+        *CELLS_RUN,
         *("broadcasts", "deliveries", "violations", "duplicates", "missing"),
         *("missing_at_returned", "delay_us_avg"),
         *(
@@ -92,47 +88,17 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         *("is_search", "is_sustained"),
     ),
     "cells_flows": (
-        *(
-            "run",
-            "reading",
-            "experiment",
-            "system",
-            "seed",
-            "stations",
-            "hosts",
-            "rate_per_s",
-            "mac",
-        ),
+        *CELLS_RUN,
         *("network", "kind", "frames", "control_bytes", "payload_bytes", "header_bytes"),
         "to_station",
     ),
     "cells_series": (
-        *(
-            "run",
-            "reading",
-            "experiment",
-            "system",
-            "seed",
-            "stations",
-            "hosts",
-            "rate_per_s",
-            "mac",
-        ),
+        *CELLS_RUN,
         *("t_s", "kept", "kept_max", "kept_avg", "kept_rest_avg", "kept_rest_deviation"),
         *("early_avg", "radio_frames", "radio_bytes", "received", "lost"),
     ),
     "cells_outages": (
-        *(
-            "run",
-            "reading",
-            "experiment",
-            "system",
-            "seed",
-            "stations",
-            "hosts",
-            "rate_per_s",
-            "mac",
-        ),
+        *CELLS_RUN,
         *("node", "station", "from_s", "to_s"),
     ),
     "claims": ("claim", "figure", "text", "note", "reading", "verdict", "expected", "measured"),
